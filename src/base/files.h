@@ -1,0 +1,37 @@
+/* Files: reading whole, and publishing so that a reader sees all of a file or none of it. */
+#ifndef RRL_BASE_FILES_H
+#define RRL_BASE_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "rrl/status.h"
+
+/** Whole file as bytes plus a NUL; the caller frees *out. Refuses more than max_bytes. Errors: RRL_ERR_IO / _DATA. */
+rrl_status rrl_file_read(char **out, size_t *len, const char *path, size_t max_bytes);
+/** Publish bytes at path: tmp in the same folder, write, fsync, rename, fsync folder. Errors: RRL_ERR_IO. */
+rrl_status rrl_file_publish(const char *path, const void *bytes, size_t n);
+/** Publish a finished temporary file: fsync(tmp), rename(tmp, path), fsync(folder). tmp is in path's folder. */
+rrl_status rrl_file_publish_tmp(const char *tmp, const char *path);
+/** Create exclusively and durably; RRL_ERR_BUSY if it exists. */
+rrl_status rrl_file_create(const char *path, const void *bytes, size_t n);
+/** mkdir -p, fsync of the parents that were made. */
+rrl_status rrl_dir_make(const char *path);
+bool rrl_file_exists(const char *path);
+bool rrl_dir_exists(const char *path);
+/** Sorted names in a folder, without . and ..; free each and the array (rrl_names_free). */
+rrl_status rrl_dir_list(char ***names, size_t *n, const char *path);
+void rrl_names_free(char ***names, size_t n);
+/** a + "/" + b, or b alone when it is absolute or a is "" or NULL. The caller frees it. */
+rrl_status rrl_path_join(char **out, const char *a, const char *b);
+/** Folder part of a path ("." if none); the caller frees it. */
+rrl_status rrl_path_parent(char **out, const char *path);
+/** Append-only durable line, one write(2) with O_APPEND (events.log). */
+rrl_status rrl_file_append(const char *path, const char *text, size_t n);
+
+/** Fault points of test builds: RRL_FAULT=rank:site:n:kind. Returns true when this visit is to fail with errno set.
+ *  kinds: fail (EIO), full (ENOSPC), kill (SIGKILL). Rank "*" is every rank; rrl_fault_rank tells which rank this is. */
+bool rrl_fault(const char *site);
+void rrl_fault_rank(int rank);
+
+#endif

@@ -1,0 +1,30 @@
+/* JSON access on cJSON with checks that name the place. */
+#ifndef RRL_BASE_JSON_H
+#define RRL_BASE_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/memory.h"
+
+/** Parse one document; refuses trailing text, duplicate keys in any object, NUL bytes, invalid UTF-8, nesting > 64.
+ *  `where` names the file (and line) in messages. Free with cJSON_Delete. Errors: RRL_ERR_DATA. */
+rrl_status rrl_json_parse(cJSON **out, const char *text, size_t len, const char *where);
+rrl_status rrl_json_file(cJSON **out, const char *path, size_t max_bytes);
+/** Member of an object; required unless `optional`, then *out is NULL. */
+rrl_status rrl_json_get(const cJSON **out, const cJSON *object, const char *key, bool optional, const char *where);
+/** Typed members; a missing member leaves the value as it was and is no error when `optional`. */
+rrl_status rrl_json_int(int64_t *out, const cJSON *object, const char *key, bool optional, const char *where);
+rrl_status rrl_json_double(double *out, const cJSON *object, const char *key, bool optional, const char *where);
+rrl_status rrl_json_bool(bool *out, const cJSON *object, const char *key, bool optional, const char *where);
+/** The string is borrowed from the document. */
+rrl_status rrl_json_string(const char **out, const cJSON *object, const char *key, bool optional, const char *where);
+/** Append text as a JSON string with quotes, escaped as Python's json.dumps(ensure_ascii=False) does: short escapes
+ *  \" \\ \n \r \t \b \f, other controls below 0x20 as \u00xx in lower-case hex, nothing else. */
+rrl_status rrl_json_quote(rrl_buffer *b, const char *text, size_t len);
+/** Append a double in the shortest form that reads back to the same bits, with a point in every locale; NaN = null. */
+rrl_status rrl_json_number(rrl_buffer *b, double v);
+
+#endif
