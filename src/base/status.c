@@ -6,8 +6,7 @@
 
 enum { MESSAGE_CHARS = 2048, PLACE_CHARS = 96 };
 
-/* Per thread like errno: the one piece of mutable state with static storage that the project allows itself.
- */
+/* Per thread like errno: the one piece of mutable state with static storage that the project allows. */
 static _Thread_local char message[MESSAGE_CHARS];
 static _Thread_local char place[PLACE_CHARS];
 

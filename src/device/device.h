@@ -1,0 +1,218 @@
+/* The device: memory, packed weights and the op table - all that an accelerator must implement.
+ *
+ * Ops are named by their maths and work on ragged batches: rows of all sequences packed without padding. An op
+ * enqueues, never allocates, never reads back; errors surface at sync. What changes per token lies in device memory.
+ * A row's result depends on that row's inputs alone and has one order of operations (docs/numerics.md), so a number
+ * never depends on what else is in the batch, on the thread count, or on the instruction set.
+ *
+ * Orders in f32 (the plain loops of cpu/reference.c are the definition; cpu/kernels.c equals them bit for bit):
+ *   linear        acc = bias or 0; for k ascending acc = fma(x[k], w[n,k], acc)
+ *   lora          u[j] = chain over k ascending from 0 of fma(xd[k], A[j,k], .); us[j] = scale * u[j];
+ *                 y[n] continues: for j ascending y = fma(us[j], B[n,j], y)
+ *   sums          16 lanes: element i goes to lane i % 16 in ascending i; then lane l += lane l+8, +4, +2, +1
+ *   attention     key blocks of RRL_KV_BLOCK at absolute positions in ascending order, online softmax, see below
+ *   log-sum-exp   vocabulary blocks of RRL_VOCAB_BLOCK at absolute ids, block results joined in ascending order
+ *   outer sums    over rows ascending, one fma chain per element */
+#ifndef RRL_DEVICE_DEVICE_H
+#define RRL_DEVICE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rrl/status.h"
+
+enum { RRL_KV_BLOCK = 32, RRL_VOCAB_BLOCK = 512, RRL_LANES = 16, RRL_MAX_LORA_RANK = 256 };
+
+typedef enum { RRL_F32, RRL_BF16, RRL_F16 } rrl_dtype;
+
+typedef struct rrl_device rrl_device;
+/* A frozen matrix [n,k] packed once in the device's layout, for products with it and with its transpose. */
+typedef struct rrl_weight rrl_weight;
+
+/* A view: row-major, contiguous, in device memory. f32 in this version. */
+typedef struct {
+    float *data;
+    int64_t rows, cols;
+} rrl_tensor;
+
+/* One ragged batch. All arrays in device memory. Rows of a sequence are consecutive and ascend in position. */
+typedef struct {
+    int32_t n_rows, n_seqs;
+    const int32_t *token;    /* [n_rows] */
+    const int32_t *position; /* [n_rows] absolute position of the row */
+    const int32_t *row_seq;  /* [n_rows] sequence of the row */
+    const int32_t *seq_row;  /* [n_seqs+1] first row of each sequence */
+    const int32_t *adapter;  /* [n_seqs] index of the sequence's adapter, -1 = base */
+} rrl_batch;
+
+/* Keys and values in blocks of RRL_KV_BLOCK positions: per layer, block and kv head a K tile [head_dim, RRL_KV_BLOCK]
+ * (transposed: lanes are keys) followed by a V tile [RRL_KV_BLOCK, head_dim]. A prompt's full blocks are shared by
+ * table; a partly filled one is owned by each sequence. */
+typedef struct {
+    float *data; /* [n_layers, n_blocks, n_kv_heads, 2, head_dim * RRL_KV_BLOCK] */
+    int32_t n_layers, n_blocks, n_kv_heads, head_dim;
+} rrl_kv_pool;
+
+/* Block tables of a batch's sequences: table[s * stride + p / RRL_KV_BLOCK] = block of position p. */
+typedef struct {
+    const int32_t *table;
+    int32_t stride;
+} rrl_kv_table;
+
+/* Where rows go: row write_row[i] of K and V is stored at offset write_at[i] of block write_block[i]; one row may be
+ * written to several blocks (a prompt's tail that each completion owns). */
+typedef struct {
+    const int32_t *row, *block, *at;
+    int32_t n;
+} rrl_kv_writes;
+
+/* One LoRA module of one adapter. a [r,k], b [n,r] row-major as PEFT stores them; a_t [k,r16] and b_t [r,n] are the
+ * transposed forms made by lora_pack, r16 = r rounded up to 16, padding 0. */
+typedef struct {
+    const float *a, *b;
+    float *a_t, *b_t;
+    int32_t r, k, n;
+    float scale; /* alpha / r */
+} rrl_lora;
+
+/* Keyed dropout of the LoRA input: element e of a row is kept iff word e % 4 of
+ * philox(key = seq_key[s]; seq_sample[s], module + 65536 * iteration, position, e / 4) >= p * 2^32,
+ * and then multiplied by 1 / (1 - p) in f32. p = 0: xd = x, no op. */
+typedef struct {
+    float p;
+    uint32_t iteration;
+    const uint32_t *seq_key;    /* [n_seqs, 2]: first 64 bits of the stream, see base/random.h */
+    const uint32_t *seq_sample; /* [n_seqs] sample; 0xffffffff for a prompt computed once */
+} rrl_dropout;
+
+typedef struct {
+    const rrl_lora *const *modules; /* [n_adapters] this module of each adapter; NULL entry = not adapted */
+    const rrl_dropout *dropout;     /* NULL = none */
+    uint32_t module;                /* index of the module in the model, in the dropout key */
+} rrl_lora_args;
+
+/* Settings of one row to sample. */
+typedef struct {
+    float temperature; /* 0 = argmax, lowest id; its log-prob is taken at temperature 1 */
+    float top_p;       /* (0,1]; 1 = all */
+    int32_t top_k;     /* 0 = all */
+    float repetition_penalty;
+    uint32_t key[2];   /* stream key, base/random.h */
+    uint32_t sample, attempt, position;
+    const int32_t *history; /* [n_history] prompt and completion so far, for the penalty */
+    int32_t n_history;
+} rrl_sample_row;
+
+/* Sequences of a training batch for attention's backward: the keys of sequence s are the rows of parent[s] (a prompt,
+ * -1 = none) followed by its own rows. */
+typedef struct {
+    const int32_t *parent; /* [n_seqs] */
+} rrl_parents;
+
+typedef struct {
+    double lr, beta1, beta2, eps, weight_decay;
+    double clip; /* gradients are multiplied by this factor first, 1 = none */
+    int64_t step; /* 1, 2, ...: bias correction */
+} rrl_adamw_args;
+
+typedef struct {
+    const char *name;
+    /* memory ------------------------------------------------------------------------------------------------- */
+    rrl_status (*alloc)(rrl_device *d, void **out, size_t bytes, const char *what); /* 64-byte aligned, zeroed */
+    void (*free)(rrl_device *d, void *p);
+    rrl_status (*upload)(rrl_device *d, void *to, const void *host, size_t bytes);
+    rrl_status (*download)(rrl_device *d, void *host, const void *from, size_t bytes); /* syncs */
+    rrl_status (*sync)(rrl_device *d);
+    /* weights: src in host memory, [n,k] row-major of dtype */
+    rrl_status (*weight_pack)(rrl_device *d, rrl_weight **out, const void *src, rrl_dtype dtype, int64_t n, int64_t k);
+    void (*weight_free)(rrl_device *d, rrl_weight **w);
+    /* forward ------------------------------------------------------------------------------------------------ */
+    /* y[row] = w[token[row]] */
+    rrl_status (*embed)(rrl_device *d, rrl_tensor y, const rrl_weight *w, const rrl_batch *b);
+    /* y = x / sqrt(mean(x^2) + eps) * w; mean by 16 lanes; factor r = 1 / sqrtf(.), y = (x * r) * w */
+    rrl_status (*rms_norm)(rrl_device *d, rrl_tensor y, rrl_tensor x, const float *w, float eps);
+    /* y = x w^T + bias; bias may be NULL */
+    rrl_status (*linear)(rrl_device *d, rrl_tensor y, rrl_tensor x, const rrl_weight *w, const float *bias);
+    /* y += scale * B (A dropout(x)) for rows with an adapter; u [rows, r16 max] receives us = scale * A xd */
+    rrl_status (*lora)(rrl_device *d, rrl_tensor y, rrl_tensor u, rrl_tensor x, const rrl_batch *b,
+                       const rrl_lora_args *args);
+    /* rotate halves (Llama convention: i with i + head_dim/2) of n heads in place; cos, sin [max_pos, head_dim/2];
+     * inverse = the transposed rotation, for gradients */
+    rrl_status (*rope)(rrl_device *d, rrl_tensor x, int32_t n_heads, int32_t head_dim, const rrl_batch *b,
+                       const float *cos, const float *sin, bool inverse);
+    rrl_status (*kv_write)(rrl_device *d, const rrl_kv_pool *pool, int32_t layer, rrl_tensor k, rrl_tensor v,
+                           const rrl_kv_writes *w);
+    /* copy whole block from -> to in every layer */
+    rrl_status (*kv_copy)(rrl_device *d, const rrl_kv_pool *pool, const int32_t *from, const int32_t *to, int32_t n);
+    /* causal attention of every row over positions 0..position[row] of its sequence. Per head and key block:
+     * s[j] = (chain over d ascending of fma(q[d], k[j,d], .)) * scale; m' = max(m, max s); a = exp(m - m');
+     * p[j] = exp(s[j] - m'); lane sums l16[j % 16] = l16 * a + p (j ascending); o[d] = o * a, then for j ascending
+     * o[d] = fma(p[j], v[j,d], o[d]). End: l = tree(l16), out = o / l, lse = m + log(l). lse [rows, heads] or empty. */
+    rrl_status (*attention)(rrl_device *d, rrl_tensor out, rrl_tensor lse, rrl_tensor q, int32_t n_heads,
+                            const rrl_kv_pool *pool, int32_t layer, const rrl_kv_table *table, const rrl_batch *b,
+                            float scale);
+    /* y = silu(gate) * up, silu(x) = x / (1 + exp(-x)) */
+    rrl_status (*swiglu)(rrl_device *d, rrl_tensor y, rrl_tensor gate, rrl_tensor up);
+    rrl_status (*add)(rrl_device *d, rrl_tensor y, rrl_tensor x); /* y += x */
+    /* y[i] = x[row[i]] */
+    rrl_status (*gather)(rrl_device *d, rrl_tensor y, rrl_tensor x, const int32_t *row);
+    /* log-probability of target[i] at temperature[i], log-sum-exp (of logits / temperature) and entropy in nats of
+     * row i, without rows x vocabulary in memory. Any output but logp may be NULL. scratch [rows, RRL_VOCAB_BLOCK]. */
+    rrl_status (*lm_score)(rrl_device *d, float *logp, float *lse, float *entropy, rrl_tensor x, const rrl_weight *w,
+                           const int32_t *target, const float *temperature, rrl_tensor scratch);
+    /* Sample row i of logits [rows, vocabulary]: token, and its log-prob with exactly lm_score's order of sums.
+     * Integer masses round(exp(z - max) * 2^40); order-free: DESIGN section 6. rows[] in device memory. */
+    rrl_status (*sample)(rrl_device *d, int32_t *token, float *logp, rrl_tensor logits, const rrl_sample_row *rows);
+    /* backward ----------------------------------------------------------------------------------------------- */
+    /* dx (+)= d rms_norm: with xh = x * r: dx = r * (dy * w - xh * mean(dy * w * xh)) */
+    rrl_status (*rms_norm_backward)(rrl_device *d, rrl_tensor dx, rrl_tensor dy, rrl_tensor x, const float *w,
+                                    float eps, bool accumulate);
+    /* dx (+)= dy w: chain over n ascending, from 0 or from dx */
+    rrl_status (*linear_backward)(rrl_device *d, rrl_tensor dx, rrl_tensor dy, const rrl_weight *w, bool accumulate);
+    /* For the rows of the one adapter `m` (batch rows with adapter 0): du = scale * (dy B), du [rows, r16] scratch;
+     * da [r,k] += du^T xd, db [n,r] += dy^T us, dx += mask(du A). Sums over rows ascending. us as lora() left it. */
+    rrl_status (*lora_backward)(rrl_device *d, float *da, float *db, rrl_tensor dx, rrl_tensor du, rrl_tensor dy,
+                                rrl_tensor x, rrl_tensor us, const rrl_lora *m, const rrl_batch *b,
+                                const rrl_lora_args *args);
+    /* dq, dk, dv from dout; q, k, v, out in rows (k, v after rope), keys by parents; dk, dv sums over queries in
+     * ascending row order. dq, dk, dv are overwritten. */
+    rrl_status (*attention_backward)(rrl_device *d, rrl_tensor dq, rrl_tensor dk, rrl_tensor dv, rrl_tensor dout,
+                                     rrl_tensor out, rrl_tensor lse, rrl_tensor q, rrl_tensor k, rrl_tensor v,
+                                     int32_t n_heads, int32_t head_dim, const rrl_batch *b, const rrl_parents *p,
+                                     float scale);
+    rrl_status (*swiglu_backward)(rrl_device *d, rrl_tensor dgate, rrl_tensor dup, rrl_tensor dy, rrl_tensor gate,
+                                  rrl_tensor up);
+    /* x[row[i]] += y[i], i ascending */
+    rrl_status (*scatter_add)(rrl_device *d, rrl_tensor x, rrl_tensor y, const int32_t *row);
+    /* dx = d(sum_i dlogp[i] * logp[i]) / dx: dlogit[v] = dlogp * ((v == target) - exp(z[v] - lse)) / temperature */
+    rrl_status (*lm_backward)(rrl_device *d, rrl_tensor dx, rrl_tensor x, const rrl_weight *w, const int32_t *target,
+                              const float *temperature, const float *lse, const float *dlogp, rrl_tensor scratch);
+    /* trainable vectors -------------------------------------------------------------------------------------- */
+    rrl_status (*lora_pack)(rrl_device *d, const rrl_lora *m); /* a_t, b_t from a, b */
+    rrl_status (*adamw)(rrl_device *d, float *p, float *m, float *v, const float *g, int64_t n,
+                        const rrl_adamw_args *args);
+    /* *out (device memory, double) = sum of squares: blocks of 4096 elements by 16 f64 lanes, blocks added ascending */
+    rrl_status (*sum_squares)(rrl_device *d, double *out, const float *x, int64_t n);
+    rrl_status (*axpy)(rrl_device *d, float *y, const float *x, float a, int64_t n); /* y = fma(a, x, y) */
+    rrl_status (*zero)(rrl_device *d, float *y, int64_t n);
+} rrl_device_ops;
+
+struct rrl_device {
+    const rrl_device_ops *ops;
+    void *state; /* the back end's own */
+};
+
+/** Open the CPU back end. isa: "auto", "portable", "avx2", "avx512", or "reference" (plain loops); a name the machine
+ *  lacks is RRL_ERR_CONFIG naming those it has. threads >= 1 (a pool of threads - 1 workers plus the caller). */
+rrl_status rrl_cpu_open(rrl_device **out, const char *isa, int threads);
+void rrl_device_close(rrl_device **d);
+/** Numeric path of the device, part of a run's identity: "f32-asc" (all CPU ISAs give the same bits), and the ISA. */
+const char *rrl_device_numeric_path(const rrl_device *d);
+const char *rrl_device_isa(const rrl_device *d);
+int64_t rrl_weight_rows(const rrl_weight *w);
+int64_t rrl_weight_cols(const rrl_weight *w);
+/** Bytes the packed form of an [n,k] matrix takes (both directions), for the memory plan. */
+size_t rrl_cpu_weight_bytes(int64_t n, int64_t k);
+
+#endif
