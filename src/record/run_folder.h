@@ -1,0 +1,27 @@
+/* A run's folder: who may write it, whether it is complete, and its history (run.json). */
+#ifndef RRL_RECORD_RUN_FOLDER_H
+#define RRL_RECORD_RUN_FOLDER_H
+
+#include <stdbool.h>
+
+#include "rrl/status.h"
+
+typedef enum { RRL_RUN_NEW, RRL_RUN_CONTINUES, RRL_RUN_COMPLETE } rrl_run_state;
+
+typedef struct rrl_run_folder rrl_run_folder;
+/** Claim dir for this process: makes it, takes DIR/lock (host, pid, job id, process start; exclusive create; a lock of
+ *  a dead process of this host, or of a job that is gone, is taken over). Same digest as run.json: continues, or
+ *  complete. Other digest: RRL_ERR_CONFIG listing the keys that differ. fresh: an existing run moves to DIR.old-N first.
+ *  A living holder: RRL_ERR_BUSY naming it. A device, pipe or read-only path: RRL_ERR_IO at once. config_yaml is
+ *  written to DIR/config.yaml by a new run. Called by one rank of a team. */
+rrl_status rrl_run_folder_open(rrl_run_folder **out, rrl_run_state *state, const char *dir, const char *digest,
+                               const char *config_yaml, bool fresh);
+/** Release the lock. */
+void rrl_run_folder_close(rrl_run_folder **f);
+/** run.json: status "running" | "checkpointed" | "complete" | "failed" with a reason; attempts and failures are kept. */
+rrl_status rrl_run_folder_status(rrl_run_folder *f, const char *status, const char *reason);
+/** Status text of a run folder from files alone: "waiting", "running", "checkpointed", "complete", "failed"; reason
+ *  (caller frees both, reason may be NULL). */
+rrl_status rrl_run_folder_read(char **status, char **reason, const char *dir);
+
+#endif
