@@ -7,13 +7,14 @@
 
 #include "rrl/status.h"
 
-/** Whole file as bytes plus a NUL; the caller frees *out. Refuses more than max_bytes. Errors: RRL_ERR_IO / _DATA. */
+/** Whole file as bytes plus a NUL; the caller frees *out. Errors: RRL_ERR_DATA (no such
+ *  file, or more than max_bytes), RRL_ERR_IO. */
 rrl_status rrl_file_read(char **out, size_t *len, const char *path, size_t max_bytes);
 /** Publish bytes at path: tmp in the same folder, write, fsync, rename, fsync folder. Errors: RRL_ERR_IO. */
 rrl_status rrl_file_publish(const char *path, const void *bytes, size_t n);
 /** Publish a finished temporary file: fsync(tmp), rename(tmp, path), fsync(folder). tmp is in path's folder. */
 rrl_status rrl_file_publish_tmp(const char *tmp, const char *path);
-/** Create exclusively and durably; RRL_ERR_BUSY if it exists. */
+/** Create exclusively, whole and durably; RRL_ERR_BUSY if it exists. */
 rrl_status rrl_file_create(const char *path, const void *bytes, size_t n);
 /** mkdir -p, fsync of the parents that were made. */
 rrl_status rrl_dir_make(const char *path);
@@ -30,7 +31,10 @@ rrl_status rrl_path_parent(char **out, const char *path);
 rrl_status rrl_file_append(const char *path, const char *text, size_t n);
 
 /** Fault points of test builds: RRL_FAULT=rank:site:n:kind. Returns true when this visit is to fail with errno set.
- *  kinds: fail (EIO), full (ENOSPC), kill (SIGKILL). Rank "*" is every rank; rrl_fault_rank tells which rank this is. */
+ *  kinds: fail (EIO), full (ENOSPC), kill (SIGKILL). Rank "*" is every rank; rrl_fault_rank tells which rank this is.
+ *  n counts the visits of this site from 1, afresh when the variable changes. Sites of this file: publish.open, .write,
+ *  .fsync, .rename, .link, .folder (also of rrl_file_create); append.write; dir.make. Always false without the build
+ *  option RRL_FAULTS. */
 bool rrl_fault(const char *site);
 void rrl_fault_rank(int rank);
 

@@ -1,5 +1,6 @@
-/* SHA-256 through libcrypto's direct functions: they neither allocate nor fail, so a key of a random number can be made
- * where no error can be returned. OpenSSL 3 marks them as old in favour of EVP; asking for the 1.1 interface keeps them. */
+/* SHA-256 through libcrypto's direct functions: they neither allocate nor fail, so a key of a random number
+ * can be made where no error can be returned. OpenSSL 3 marks them as old in favour of EVP; asking for
+ * the 1.1 interface keeps them. */
 #define OPENSSL_API_COMPAT 0x10101000L
 
 #include "base/hash.h"
@@ -36,6 +37,7 @@ rrl_status rrl_sha256_end(rrl_sha256 *h, uint8_t out[RRL_SHA256_BYTES]) {
 }
 
 void rrl_sha256_close(rrl_sha256 **h) {
+    if (!h) return;
     free(*h);
     *h = NULL;
 }
@@ -45,6 +47,14 @@ rrl_status rrl_sha256_of(uint8_t out[RRL_SHA256_BYTES], const void *bytes, size_
     SHA256_Init(&h.ctx);
     RRL_TRY(rrl_sha256_add(&h, bytes, n));
     return rrl_sha256_end(&h, out);
+}
+
+void rrl_sha256_joined(uint8_t out[RRL_SHA256_BYTES], const char *first, const char *second) {
+    SHA256_CTX ctx;
+    SHA256_Init(&ctx);
+    SHA256_Update(&ctx, first, strlen(first));
+    SHA256_Update(&ctx, second, strlen(second));
+    SHA256_Final(out, &ctx);
 }
 
 rrl_status rrl_sha256_file(uint8_t out[RRL_SHA256_BYTES], const char *path) {

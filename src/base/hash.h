@@ -17,6 +17,8 @@ rrl_status rrl_sha256_end(rrl_sha256 *h, uint8_t out[RRL_SHA256_BYTES]);
 void rrl_sha256_close(rrl_sha256 **h);
 
 rrl_status rrl_sha256_of(uint8_t out[RRL_SHA256_BYTES], const void *bytes, size_t n);
+/** SHA-256 of the bytes of two texts, one after the other; cannot fail. */
+void rrl_sha256_joined(uint8_t out[RRL_SHA256_BYTES], const char *first, const char *second);
 /** SHA-256 of a file's content. Errors: RRL_ERR_IO. */
 rrl_status rrl_sha256_file(uint8_t out[RRL_SHA256_BYTES], const char *path);
 /** Lower-case hex of a digest, NUL-terminated. */

@@ -9,13 +9,15 @@
 
 #include "base/memory.h"
 
-/** Parse one document; refuses trailing text, duplicate keys in any object, NUL bytes, invalid UTF-8, nesting > 64.
+/** Parse one document by the letter of RFC 8259; refuses trailing text, duplicate keys in any object, NUL (as a byte or
+ *  as \u0000), invalid UTF-8, half surrogate pairs, nesting > 64, numbers of more than 63 characters.
  *  `where` names the file (and line) in messages. Free with cJSON_Delete. Errors: RRL_ERR_DATA. */
 rrl_status rrl_json_parse(cJSON **out, const char *text, size_t len, const char *where);
 rrl_status rrl_json_file(cJSON **out, const char *path, size_t max_bytes);
 /** Member of an object; required unless `optional`, then *out is NULL. */
 rrl_status rrl_json_get(const cJSON **out, const cJSON *object, const char *key, bool optional, const char *where);
-/** Typed members; a missing member leaves the value as it was and is no error when `optional`. */
+/** Typed members; a missing member leaves the value as it was and is no error when `optional`; then null counts as
+ *  missing too. Integers are exact over all of int64 and may be written 1e3 or 2.0. Errors: RRL_ERR_DATA. */
 rrl_status rrl_json_int(int64_t *out, const cJSON *object, const char *key, bool optional, const char *where);
 rrl_status rrl_json_double(double *out, const cJSON *object, const char *key, bool optional, const char *where);
 rrl_status rrl_json_bool(bool *out, const cJSON *object, const char *key, bool optional, const char *where);
@@ -24,7 +26,8 @@ rrl_status rrl_json_string(const char **out, const cJSON *object, const char *ke
 /** Append text as a JSON string with quotes, escaped as Python's json.dumps(ensure_ascii=False) does: short escapes
  *  \" \\ \n \r \t \b \f, other controls below 0x20 as \u00xx in lower-case hex, nothing else. */
 rrl_status rrl_json_quote(rrl_buffer *b, const char *text, size_t len);
-/** Append a double in the shortest form that reads back to the same bits, with a point in every locale; NaN = null. */
+/** Append a double in the shortest form that reads back to the same bits, with a point in every locale; NaN = null. The
+ *  infinities become 1e999 and -1e999, which readers take for infinite; -0 is -0.0. */
 rrl_status rrl_json_number(rrl_buffer *b, double v);
 
 #endif

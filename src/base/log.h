@@ -1,6 +1,7 @@
 /* Events: one line, one write(2): ts=... level=... run=... role=... rank=... step=... event=... key=value.
  *
- * A logger is passed, not global. On a terminal the root's lines give way to a progress bar (progress.h). */
+ * A logger is passed, not global; it may be used by several threads. On a terminal the root's lines give way to a
+ * progress bar (below): open the log with RRL_LOG_WARN there; a line that is written clears the bar, which is redrawn. */
 #ifndef RRL_BASE_LOG_H
 #define RRL_BASE_LOG_H
 
@@ -14,7 +15,7 @@ typedef struct rrl_log rrl_log;
 /** Logger of this rank to file descriptor fd (2 = stderr); lines above `level` are dropped. */
 rrl_status rrl_log_open(rrl_log **out, int fd, rrl_log_level level, int rank);
 void rrl_log_close(rrl_log **log);
-/** Also append lines of INFO and above to this file (events.log of a run); NULL ends that. */
+/** Also append lines of INFO and above to this file (events.log of a run), whatever the level; NULL ends that. */
 rrl_status rrl_log_file(rrl_log *log, const char *path);
 /** Context of the lines that follow; strings are copied; step < 0 = none. */
 void rrl_log_run(rrl_log *log, const char *run);
@@ -32,7 +33,8 @@ const char *rrl_log_quoted(const char *text);
 double rrl_clock(void);
 void rrl_utc(char out[32]);
 
-/** Progress of a known number of units on a terminal; without one, nothing. total 0 = unknown. */
+/** Progress of a known number of units on a terminal (stderr); without one, or with enabled 0, *out is NULL, and add and
+ *  close do nothing. total 0 = unknown. note NULL = as before. One thread. */
 typedef struct rrl_progress rrl_progress;
 rrl_status rrl_progress_open(rrl_progress **out, const char *what, int64_t total, int enabled);
 void rrl_progress_add(rrl_progress *p, int64_t n, const char *note);
