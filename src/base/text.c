@@ -31,27 +31,52 @@ typedef struct {
     int n, exponent;
 } decimal;
 
-/* v >= 0 rounded to `precision` digits, closing zeros off. The thread is in the C locale. Returns what it
- * reads back to. */
+static void strip_zeros(decimal *d) {
+    while (d->n > 1 && d->digits[d->n - 1] == '0') d->n--;
+    d->digits[d->n] = 0;
+}
+
+/* v >= 0 rounded to `precision` digits. The thread is in the C locale. Returns what it reads back to. */
 static double decimal_round(decimal *d, double v, int precision) {
     char text[RRL_NUMBER_CHARS];
     snprintf(text, sizeof text, "%.*e", precision - 1, v);
-    int n = 0;
     const char *p = text;
+    d->n = 0;
     for (; *p != 'e'; p++)
-        if (*p != '.') d->digits[n++] = *p;
-    while (n > 1 && d->digits[n - 1] == '0') n--;
-    d->digits[n] = 0;
-    d->n = n;
+        if (*p != '.') d->digits[d->n++] = *p;
     d->exponent = atoi(p + 1);
+    strip_zeros(d);
+    return strtod(text, NULL);
+}
+
+/* One more in the last of `precision` digits. Returns what it reads back to. */
+static double decimal_next(decimal *d, int precision) {
+    while (d->n < precision) d->digits[d->n++] = '0';
+    int i = precision - 1;
+    while (i >= 0 && d->digits[i] == '9') d->digits[i--] = '0';
+    if (i >= 0) {
+        d->digits[i]++;
+    } else {
+        d->digits[0] = '1';
+        d->exponent++;
+    }
+    strip_zeros(d);
+    char text[RRL_NUMBER_CHARS];
+    snprintf(text, sizeof text, "%c.%se%d", d->digits[0], d->digits + 1, d->exponent);
     return strtod(text, NULL);
 }
 
 static void decimal_shortest(decimal *d, double v) {
+    /* Doubles lie twice as wide above a power of two as below: there the nearest short decimal may lie below
+     * and miss while the next one up, though farther away, reads back. */
+    int exponent;
+    bool power = frexp(v, &exponent) == 0.5;
     /* 15 digits fail for most numbers that come out of arithmetic: then only 16 and 17 are left to try. */
-    int precision = decimal_round(d, v, 15) == v ? 1 : 16;
-    while (precision < DIGITS_MAX && decimal_round(d, v, precision) != v) precision++;
-    if (precision == DIGITS_MAX) decimal_round(d, v, DIGITS_MAX);
+    int precision = power || decimal_round(d, v, 15) == v ? 1 : 16;
+    for (; precision <= DIGITS_MAX; precision++) {
+        if (decimal_round(d, v, precision) == v) return;
+        if (power && decimal_next(d, precision) == v) return;
+    }
 }
 
 /* Plain notation for exponents in [-4, limit), else d.ddde+XX: the rule of %g and of Python's repr. */
