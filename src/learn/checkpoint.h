@@ -1,0 +1,27 @@
+/* Checkpoints: adapter, moments and counters of a run between two steps; each whole or not there.
+ *
+ * DIR/checkpoints/step-00000050/{tensors.safetensors, state.json}, then `complete`, a marker written last with the
+ * SHA-256 of both. Only the newest `keep` stay. A damaged one is passed over for the one before. */
+#ifndef RRL_LEARN_CHECKPOINT_H
+#define RRL_LEARN_CHECKPOINT_H
+
+#include <stdbool.h>
+
+#include "learn/learner.h"
+
+typedef struct {
+    int64_t step;       /* next update */
+    int64_t updates;    /* updates applied (left out ones do not count) */
+    int64_t num_tokens; /* completion tokens trained on */
+    int64_t nonfinite;  /* steps left out so far */
+} rrl_train_state;
+
+/** Save. digest is the run's. Errors: RRL_ERR_IO; the checkpoints before stay whole. */
+rrl_status rrl_checkpoint_save(const char *dir, rrl_learner *l, rrl_adapter *a, const rrl_train_state *state,
+                               const char *digest, int64_t keep);
+/** Load the newest valid checkpoint; *found false if there is none. skipped counts damaged ones passed over.
+ *  path != NULL: this one and no other. Errors: RRL_ERR_DATA (another run's digest, tensor that does not fit). */
+rrl_status rrl_checkpoint_load(bool *found, int *skipped, const char *dir, const char *path, rrl_learner *l,
+                               rrl_adapter *a, rrl_train_state *state, const char *digest);
+
+#endif
