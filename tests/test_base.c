@@ -1,6 +1,7 @@
 /* Status messages, memory, hash. */
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "check.h"
 
@@ -79,9 +80,42 @@ static void test_buffer(void) {
     free(copy);
 }
 
+/* FIPS 180-2 examples; the digest of a million letters as a stream of uneven pieces. */
+static void test_hash(void) {
+    uint8_t digest[RRL_SHA256_BYTES];
+    char hex[RRL_SHA256_HEX];
+    CHECK_OK(rrl_sha256_of(digest, "abc", 3));
+    rrl_sha256_hex(hex, digest);
+    CHECK_EQ_STR(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    rrl_sha256_joined(digest, "a", "bc");
+    rrl_sha256_hex(hex, digest);
+    CHECK_EQ_STR(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    CHECK_OK(rrl_sha256_of(digest, NULL, 0));
+    rrl_sha256_hex(hex, digest);
+    CHECK_EQ_STR(hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+
+    rrl_sha256 *h = NULL;
+    char letters[1000];
+    memset(letters, 'a', sizeof letters);
+    CHECK_OK(rrl_sha256_open(&h));
+    for (int i = 0; i < 1000; i++) {
+        CHECK_OK(rrl_sha256_add(h, letters, (size_t)i));
+        CHECK_OK(rrl_sha256_add(h, letters, (size_t)(1000 - i)));
+    }
+    CHECK_OK(rrl_sha256_end(h, digest));
+    rrl_sha256_close(&h);
+    CHECK(h == NULL);
+    rrl_sha256_close(&h);
+    rrl_sha256_hex(hex, digest);
+    CHECK_EQ_STR(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+    CHECK_STATUS(rrl_sha256_file(digest, "/no/such/file"), RRL_ERR_IO);
+}
+
 int main(void) {
+
     test_status();
     test_memory();
     test_buffer();
+    test_hash();
     return CHECK_DONE();
 }
