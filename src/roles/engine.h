@@ -1,0 +1,42 @@
+/* What a team opens once and shares between the runs of a study: model, rollout, tokenizer, prompts. */
+#ifndef RRL_ROLES_ENGINE_H
+#define RRL_ROLES_ENGINE_H
+
+#include "data/prompt.h"
+#include "data/questions.h"
+#include "rollout/rollout.h"
+#include "rrl/config.h"
+#include "roles/team.h"
+
+/* Questions with their prompts as token ids. */
+typedef struct {
+    rrl_questions *questions;
+    int32_t **ids;   /* [n] */
+    int32_t *n_ids;  /* [n] */
+    uint64_t *keys;  /* [n] rrl_rng_question(id) */
+    int32_t longest; /* tokens */
+} rrl_pool;
+
+typedef struct {
+    const rrl_config *config; /* borrowed: the team part */
+    rrl_device *device;       /* NULL on ranks that neither generate nor learn, and for the fixture back end */
+    rrl_model *model;
+    rrl_rollout *rollout;
+    rrl_tokenizer *tokenizer;
+    rrl_prompt *prompt;
+    rrl_model_config dims; /* read on every rank; zero for the fixture */
+    rrl_pool train, test;  /* questions NULL where not configured */
+    char *model_dir;
+    char data_digest[65], model_digest[65];
+} rrl_engine;
+
+/** Collective over the team (weights are read by the ranks that need them). threads 0 = as DESIGN section 4 says. The
+ *  train pool is opened when `train`. Errors: RRL_ERR_DATA (missing model or data, overlap of train and test, a prompt
+ *  longer than the context: id and lengths), RRL_ERR_CONFIG. */
+rrl_status rrl_engine_open(rrl_engine **out, rrl_team *team, const rrl_config *config, bool train, const char *isa,
+                           int threads);
+void rrl_engine_close(rrl_engine **e);
+/** Threads for this rank: given, else config, else OMP_NUM_THREADS, else cores of the affinity mask / ranks on node. */
+int rrl_engine_threads(const rrl_config *config, int given, int ranks_on_node);
+
+#endif

@@ -1,0 +1,75 @@
+/* A team of ranks, its roles and its communicators; what every rank computes alike. */
+#ifndef RRL_ROLES_TEAM_H
+#define RRL_ROLES_TEAM_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/log.h"
+#include "device/mpi_wait.h"
+#include "rrl/config.h"
+
+/* Work of one rank, for /provenance. X(field, unit, meaning) */
+#define RRL_WORK_COUNTERS(X)                                                                                           \
+    X(groups_generated, "parts", "group parts decoded")                                                                \
+    X(prefill_tokens, "tokens", "prompt tokens computed")                                                              \
+    X(decode_rows, "tokens", "completion tokens decoded")                                                              \
+    X(groups_judged, "groups", "groups verified")                                                                      \
+    X(slots_learned, "slots", "training slots")                                                                        \
+    X(messages_sent, "messages", "groups sent to other ranks")                                                         \
+    X(bytes_sent, "bytes", "bytes sent to other ranks")                                                                \
+    X(peak_memory, "bytes", "largest resident size")
+typedef struct {
+#define X(field, unit, doc) int64_t field;
+    RRL_WORK_COUNTERS(X)
+#undef X
+} rrl_work;
+
+/* Ranks of one role; index = this rank's place, -1 = not one. */
+typedef struct {
+    int n, index;
+    int *rank; /* [n] team ranks */
+} rrl_role;
+
+typedef struct {
+    MPI_Comm comm;     /* control: agreements, heartbeats */
+    MPI_Comm parts;    /* generators -> verifiers */
+    MPI_Comm scored;   /* verifiers -> learners, recorder */
+    MPI_Comm learning; /* learners: gradient sums (MPI_COMM_NULL elsewhere) */
+    MPI_Comm adapter;  /* learner 0 and pure generators: new adapters (MPI_COMM_NULL elsewhere) */
+    int rank, size;
+    int ranks_on_node;
+    int index, count; /* this team among all teams */
+    rrl_role generators, verifiers, learners;
+    int recorder; /* team rank that records: learner 0 */
+    bool colocated;
+    rrl_watch watch;
+    rrl_log *log;
+    rrl_work work;
+    bool peer_failed; /* the last error was another rank's: this one prints nothing */
+} rrl_team;
+
+/** Split world into teams of config->parallel.ranks_per_team (0: all ranks, or 1 where `study`); collective over world.
+ *  Roles: all ranks everything, or contiguous ranks generators, verifiers, learners. Errors: RRL_ERR_CONFIG when ranks do
+ *  not divide or roles do not add up. log is borrowed. */
+rrl_status rrl_team_open(rrl_team **out, MPI_Comm world, const rrl_parallel_config *p, bool study, rrl_log *log);
+void rrl_team_close(rrl_team **t);
+
+/** Make an error common: every rank returns the worst status; `point` names the place ("after rollout"). Collective.
+ *  Where another rank failed, peer_failed is set and the message names it. */
+rrl_status rrl_team_agree(rrl_team *t, rrl_status mine, const char *point);
+/** Whether any rank was asked to stop (signal); collective, at step boundaries. */
+rrl_status rrl_team_stop(rrl_team *t, bool *stop);
+
+/* Parts of a step: part p of groups 0 .. n_groups-1. A pure function of the layout. */
+typedef struct {
+    int32_t group, first, count;
+    int generator; /* index among generators */
+} rrl_part;
+int32_t rrl_team_parts(const rrl_team *t, int32_t n_groups, int32_t group_size);
+rrl_part rrl_team_part(const rrl_team *t, int32_t n_groups, int32_t group_size, int32_t p);
+/** Index of the verifier that joins group g. */
+int rrl_team_verifier_of(const rrl_team *t, int32_t group);
+
+#endif
