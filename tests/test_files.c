@@ -92,9 +92,8 @@ static void test_create_race(void) {
     unlink(path);
     for (int i = 0; i < CHILDREN; i++)
         if (fork() == 0) {
-            char text[8];
-            snprintf(text, sizeof text, "%d", i);
-            rrl_status rc = rrl_file_create(path, text, 1);
+            const char text = (char)('0' + i);
+            rrl_status rc = rrl_file_create(path, &text, 1);
             _exit(rc == RRL_OK ? 0 : rc == RRL_ERR_BUSY ? 1 : 2);
         }
     for (int i = 0; i < CHILDREN; i++) {

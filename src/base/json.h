@@ -7,6 +7,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/json_write.h"
 #include "base/memory.h"
 
 /** Parse one document by the letter of RFC 8259; refuses trailing text, duplicate keys in any object, NUL (as a byte or
@@ -23,11 +24,5 @@ rrl_status rrl_json_double(double *out, const cJSON *object, const char *key, bo
 rrl_status rrl_json_bool(bool *out, const cJSON *object, const char *key, bool optional, const char *where);
 /** The string is borrowed from the document. */
 rrl_status rrl_json_string(const char **out, const cJSON *object, const char *key, bool optional, const char *where);
-/** Append text as a JSON string with quotes, escaped as Python's json.dumps(ensure_ascii=False) does: short escapes
- *  \" \\ \n \r \t \b \f, other controls below 0x20 as \u00xx in lower-case hex, nothing else. */
-rrl_status rrl_json_quote(rrl_buffer *b, const char *text, size_t len);
-/** Append a double in the shortest form that reads back to the same bits, with a point in every locale; NaN = null. The
- *  infinities become 1e999 and -1e999, which readers take for infinite; -0 is -0.0. */
-rrl_status rrl_json_number(rrl_buffer *b, double v);
 
 #endif
