@@ -37,6 +37,7 @@ float *rrl_adapter_data(rrl_adapter *a);                               /* [size]
 rrl_status rrl_adapter_refresh(rrl_adapter *a);
 int32_t rrl_adapter_rank(const rrl_adapter *a);
 double rrl_adapter_alpha(const rrl_adapter *a);
+double rrl_adapter_dropout(const rrl_adapter *a); /* of training, as the spec or the file said */
 /** Module `index` (0 .. 7 * layers - 1, order q k v o gate up down in each layer); NULL if not adapted. */
 const rrl_lora *rrl_adapter_module(const rrl_adapter *a, int32_t index);
 /** Number of trainable floats from the config alone, for plans. */

@@ -34,6 +34,9 @@ rrl_device *rrl_model_device(const rrl_model *m);
 const char *rrl_model_digest(const rrl_model *m);
 /** Bytes of packed weights and tables, for the memory plan (from config alone). */
 size_t rrl_model_bytes(const rrl_model_config *c);
+/** The same for an adapter: its trainable floats, and the bytes it holds on the device. 0 if a target is unknown. */
+int64_t rrl_config_adapter_size(const rrl_model_config *c, const rrl_adapter_spec *spec);
+size_t rrl_config_adapter_bytes(const rrl_model_config *c, const rrl_adapter_spec *spec);
 
 /* Buffers of one forward of at most max_rows rows; opened once. */
 typedef struct rrl_workspace rrl_workspace;

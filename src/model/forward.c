@@ -1,0 +1,209 @@
+/* The forward pass in terms of device ops, and the workspace of callers that keep nothing (rollout, evaluation). */
+#include "model/forward.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+/* --- buffers */
+
+static void carve_layer(rrl_layer_activations *l, rrl_carver *carver, const rrl_model_config *c, int64_t rows,
+                        bool keep) {
+    const int64_t q = (int64_t)c->heads * c->head_dim, kv = (int64_t)c->kv_heads * c->head_dim;
+    l->x = rrl_carve(carver, rows, c->hidden);
+    l->q = rrl_carve(carver, rows, q);
+    l->k = rrl_carve(carver, rows, kv);
+    l->v = rrl_carve(carver, rows, kv);
+    l->attended = rrl_carve(carver, rows, q);
+    l->lse = keep ? rrl_carve(carver, rows, c->heads) : (rrl_tensor){0};
+    l->mid = rrl_carve(carver, rows, c->hidden);
+    l->gate = rrl_carve(carver, rows, c->intermediate);
+    l->up = rrl_carve(carver, rows, c->intermediate);
+}
+
+void rrl_activations_carve(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c, int64_t rows,
+                           bool keep) {
+    /* Made again before their use in a backward pass, so one buffer serves all layers. */
+    rrl_tensor h = rrl_carve(carver, rows, c->hidden), h2 = rrl_carve(carver, rows, c->hidden);
+    rrl_tensor act = rrl_carve(carver, rows, c->intermediate);
+    rrl_layer_activations layer = {0};
+    for (int32_t i = 0; i < c->layers; i++) {
+        if (keep || i == 0) carve_layer(&layer, carver, c, rows, keep);
+        layer.h = h;
+        layer.h2 = h2;
+        layer.act = act;
+        if (a) a->layers[i] = layer;
+    }
+    rrl_tensor last = keep ? rrl_carve(carver, rows, c->hidden) : layer.x;
+    if (!a) return;
+    a->last = last;
+    a->hidden = h; /* free after the last layer */
+}
+
+void rrl_activations_carve_lora(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c, int64_t rows,
+                                int32_t r16, bool keep) {
+    rrl_tensor us = {0};
+    for (int32_t i = 0; i < c->layers; i++)
+        for (int module = 0; module < RRL_MODULES; module++) {
+            if (keep || (i == 0 && module == 0)) us = rrl_carve(carver, rows, r16);
+            if (a) a->layers[i].us[module] = us;
+        }
+}
+
+void rrl_activations_rows(rrl_activations *a, int64_t rows) {
+    for (int32_t i = 0; i < a->n_layers; i++) {
+        rrl_layer_activations *l = &a->layers[i];
+        rrl_tensor *all[] = {&l->x, &l->h, &l->q, &l->k, &l->v, &l->attended, &l->mid, &l->h2, &l->gate, &l->up, &l->act};
+        for (size_t t = 0; t < sizeof all / sizeof *all; t++) all[t]->rows = rows;
+        if (l->lse.data) l->lse.rows = rows;
+        for (int module = 0; module < RRL_MODULES; module++) l->us[module].rows = rows;
+    }
+    a->last.rows = a->hidden.rows = rows;
+}
+
+/* --- the pass */
+
+typedef struct {
+    rrl_activations *a;
+    rrl_model *m;
+    const rrl_forward *f;
+    rrl_device *d;
+    const rrl_device_ops *ops;
+} pass;
+
+/* y = x w^T + bias, then the adapters' part on top. */
+static rrl_status project(pass *p, int32_t layer, int module, rrl_tensor y, rrl_tensor x) {
+    const rrl_layer *weights = &p->m->layers[layer];
+    RRL_TRY(p->ops->linear(p->d, y, x, weights->weight[module], weights->bias[module]));
+    const int32_t index = layer * RRL_MODULES + module;
+    int32_t rank = 0;
+    for (int32_t i = 0; i < p->f->n_adapters; i++) {
+        const rrl_lora *lora = rrl_adapter_module(p->f->adapters[i], index);
+        p->a->modules[i] = lora;
+        if (lora && lora->r > rank) rank = lora->r;
+    }
+    if (rank == 0) return RRL_OK;
+    rrl_tensor us = p->a->layers[layer].us[module];
+    us.cols = rrl_round16(rank);
+    const rrl_lora_args args = {.modules = p->a->modules, .dropout = p->f->dropout, .module = (uint32_t)index};
+    return p->ops->lora(p->d, y, us, x, &p->f->batch, &args);
+}
+
+static rrl_status attend(pass *p, int32_t layer) {
+    const rrl_model_config *c = &p->m->config;
+    rrl_layer_activations *l = &p->a->layers[layer];
+    const rrl_batch *b = &p->f->batch;
+    const int32_t cache = p->f->pool->n_layers == 1 ? 0 : layer;
+    RRL_TRY(p->ops->rms_norm(p->d, l->h, l->x, p->m->layers[layer].norm_in, c->rms_eps));
+    RRL_TRY(project(p, layer, RRL_MODULE_Q, l->q, l->h));
+    RRL_TRY(project(p, layer, RRL_MODULE_K, l->k, l->h));
+    RRL_TRY(project(p, layer, RRL_MODULE_V, l->v, l->h));
+    RRL_TRY(p->ops->rope(p->d, l->q, c->heads, c->head_dim, b, p->m->rope_cos, p->m->rope_sin, false));
+    RRL_TRY(p->ops->rope(p->d, l->k, c->kv_heads, c->head_dim, b, p->m->rope_cos, p->m->rope_sin, false));
+    RRL_TRY(p->ops->kv_write(p->d, p->f->pool, cache, l->k, l->v, &p->f->writes));
+    RRL_TRY(p->ops->attention(p->d, l->attended, l->lse, l->q, c->heads, p->f->pool, cache, &p->f->table, b,
+                              1.0f / sqrtf((float)c->head_dim)));
+    RRL_TRY(project(p, layer, RRL_MODULE_O, l->mid, l->attended));
+    return p->ops->add(p->d, l->mid, l->x); /* into the new buffer, so that x is kept: addition commutes */
+}
+
+static rrl_status feed_forward(pass *p, int32_t layer, rrl_tensor out) {
+    rrl_layer_activations *l = &p->a->layers[layer];
+    RRL_TRY(p->ops->rms_norm(p->d, l->h2, l->mid, p->m->layers[layer].norm_post, p->m->config.rms_eps));
+    RRL_TRY(project(p, layer, RRL_MODULE_GATE, l->gate, l->h2));
+    RRL_TRY(project(p, layer, RRL_MODULE_UP, l->up, l->h2));
+    RRL_TRY(p->ops->swiglu(p->d, l->act, l->gate, l->up));
+    RRL_TRY(project(p, layer, RRL_MODULE_DOWN, out, l->act));
+    return p->ops->add(p->d, out, l->mid);
+}
+
+static rrl_status reserve_modules(rrl_activations *a, int32_t n) {
+    if (n <= a->n_modules) return RRL_OK;
+    free(a->modules);
+    a->modules = NULL;
+    a->n_modules = 0;
+    RRL_TRY(rrl_alloc(&a->modules, (size_t)n, sizeof *a->modules, "adapter list"));
+    a->n_modules = n;
+    return RRL_OK;
+}
+
+rrl_status rrl_forward_run(rrl_activations *a, rrl_model *m, const rrl_forward *f) {
+    pass p = {a, m, f, m->device, m->device->ops};
+    RRL_TRY(reserve_modules(a, f->n_adapters));
+    rrl_activations_rows(a, f->batch.n_rows);
+    RRL_TRY(p.ops->embed(p.d, a->layers[0].x, m->embedding, &f->batch));
+    for (int32_t i = 0; i < m->config.layers; i++) {
+        RRL_TRY(attend(&p, i));
+        RRL_TRY(feed_forward(&p, i, i + 1 < m->config.layers ? a->layers[i + 1].x : a->last));
+    }
+    return p.ops->rms_norm(p.d, a->hidden, a->last, m->norm_final, m->config.rms_eps);
+}
+
+/* --- workspace */
+
+struct rrl_workspace {
+    rrl_device *device; /* borrowed */
+    rrl_activations a;
+    int32_t max_rows;
+    void *block;
+};
+
+static void carve_workspace(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c, int32_t max_rows) {
+    rrl_activations_carve(a, carver, c, max_rows, false);
+    rrl_activations_carve_lora(a, carver, c, max_rows, RRL_MAX_LORA_RANK, false);
+}
+
+size_t rrl_workspace_bytes(const rrl_model_config *c, int32_t max_rows) {
+    rrl_carver count = {0};
+    carve_workspace(NULL, &count, c, max_rows);
+    return count.used;
+}
+
+rrl_status rrl_workspace_open(rrl_workspace **out, const rrl_model *m, int32_t max_rows) {
+    rrl_status rc = RRL_OK;
+    rrl_workspace *w = NULL;
+    rrl_carver carver = {0};
+    const rrl_model_config *c = &m->config;
+    if (max_rows < 1) return RRL_FAIL(RRL_ERR_INTERNAL, "a workspace of %d rows", max_rows);
+    RRL_GOTO(rrl_alloc(&w, 1, sizeof *w, "workspace"));
+    w->device = m->device;
+    w->max_rows = max_rows;
+    w->a.n_layers = c->layers;
+    RRL_GOTO(rrl_alloc(&w->a.layers, (size_t)c->layers, sizeof *w->a.layers, "workspace layers"));
+    RRL_GOTO(m->device->ops->alloc(m->device, &w->block, rrl_workspace_bytes(c, max_rows), "workspace"));
+    carver.base = w->block;
+    carve_workspace(&w->a, &carver, c, max_rows);
+    *out = w;
+    w = NULL;
+done:
+    rrl_workspace_close(&w);
+    return rc;
+}
+
+void rrl_workspace_close(rrl_workspace **w) {
+    if (!w || !*w) return;
+    if ((*w)->block) (*w)->device->ops->free((*w)->device, (*w)->block);
+    free((*w)->a.layers);
+    free((*w)->a.modules);
+    free(*w);
+    *w = NULL;
+}
+
+rrl_status rrl_model_forward(rrl_tensor *hidden, rrl_model *m, rrl_workspace *w, const rrl_forward *f) {
+    if (f->batch.n_rows < 1 || f->batch.n_rows > w->max_rows)
+        return RRL_FAIL(RRL_ERR_INTERNAL, "a batch of %d rows in a workspace of %d", f->batch.n_rows, w->max_rows);
+    RRL_TRY(rrl_forward_run(&w->a, m, f));
+    *hidden = w->a.hidden;
+    return RRL_OK;
+}
+
+rrl_status rrl_model_logits(rrl_model *m, rrl_workspace *w, rrl_tensor logits, rrl_tensor hidden, const int32_t *row) {
+    if (logits.rows < 1 || logits.rows > w->max_rows)
+        return RRL_FAIL(RRL_ERR_INTERNAL, "logits of %lld rows in a workspace of %d", (long long)logits.rows,
+                        w->max_rows);
+    rrl_tensor chosen = w->a.layers[0].mid; /* free once the pass is over */
+    chosen.rows = logits.rows;
+    RRL_TRY(m->device->ops->gather(m->device, chosen, hidden, row));
+    return m->device->ops->linear(m->device, logits, chosen, m->head, NULL);
+}
