@@ -42,14 +42,18 @@ static void test_memory(void) {
     CHECK(p == NULL);
     p = (uint32_t *)&p;
     CHECK_STATUS(rrl_alloc(&p, SIZE_MAX / 2, 4, "big table"), RRL_ERR_NOMEM);
+    CHECK_STATUS(rrl_alloc(&p, SIZE_MAX / 4 + 2, 4, "big table"), RRL_ERR_NOMEM); /* 4 if it wrapped */
     CHECK(p == (uint32_t *)&p); /* written only on success */
     CHECK(strstr(rrl_error_message(), "big table") != NULL);
 
-    double *a = NULL;
-    CHECK_OK(rrl_alloc_aligned(&a, 9, sizeof *a, "a"));
-    CHECK_EQ_INT((uintptr_t)a % 64, 0);
-    CHECK_NEAR(a[8], 0, 0);
-    free(a);
+    enum { BLOCKS = 8 }; /* one could be aligned by luck */
+    double *blocks[BLOCKS] = {NULL};
+    for (size_t i = 0; i < BLOCKS; i++) {
+        CHECK_OK(rrl_alloc_aligned(&blocks[i], 2 * i + 1, sizeof **blocks, "block"));
+        CHECK_EQ_INT((uintptr_t)blocks[i] % 64, 0);
+        CHECK_NEAR(blocks[i][2 * i], 0, 0);
+    }
+    for (size_t i = 0; i < BLOCKS; i++) free(blocks[i]);
 
     int *grown = NULL;
     size_t capacity = 0;

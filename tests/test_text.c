@@ -232,6 +232,10 @@ static void test_nearest_name(void) {
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
         CHECK_EQ_STR(rrl_nearest_name(CASES[i].text, NAMES, 5), CASES[i].want);
+    static const char *const TIED[] = {"abd", "abe"};
+    CHECK_EQ_STR(rrl_nearest_name("abc", TIED, 2), "abd");              /* the first of equals */
+    CHECK_EQ_STR(rrl_nearest_name("max_stXYZ", NAMES, 5), "max_steps"); /* 3 edits */
+    CHECK_EQ_STR(rrl_nearest_name("max_sWXYZ", NAMES, 5), NULL);        /* 4 edits */
     CHECK_EQ_STR(rrl_nearest_name("x", NULL, 0), NULL);
 }
 

@@ -1,5 +1,4 @@
-/* JSON on cJSON: strict reading, exact integers, typed members with messages, and writing of strings and
- * numbers. */
+/* JSON on cJSON: strict reading, exact integers, typed members with messages. */
 #include "base/json.h"
 
 #include <math.h>
