@@ -4,48 +4,43 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Only + - * / and fma in a fixed order, and bit operations: IEEE 754 then gives the same bits everywhere. Reductions
- * and polynomials are the classic ones (Cephes for f32, fdlibm for f64), written with fma. */
+/* Only + - * / and fma in a fixed order, and bit operations: IEEE 754 then gives the same bits everywhere.
+ * Reductions and polynomials are the classic ones (Cephes for f32, fdlibm for f64), written with fma. */
 
-static uint32_t bits_of_float(float x)
-{
+static uint32_t bits_of_float(float x) {
     uint32_t u;
     memcpy(&u, &x, sizeof u);
     return u;
 }
 
-static float float_of_bits(uint32_t u)
-{
+static float float_of_bits(uint32_t u) {
     float x;
     memcpy(&x, &u, sizeof x);
     return x;
 }
 
-static uint64_t bits_of_double(double x)
-{
+static uint64_t bits_of_double(double x) {
     uint64_t u;
     memcpy(&u, &x, sizeof u);
     return u;
 }
 
-static double double_of_bits(uint64_t u)
-{
+static double double_of_bits(uint64_t u) {
     double x;
     memcpy(&x, &u, sizeof x);
     return x;
 }
 
-/* f32 ------------------------------------------------------------------------------------------------------------ */
+/* f32
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
-float rrl_expf(float x)
-{
-    if (x > 88.7228394f)
-        return INFINITY;
-    if (x < -104.0f)
-        return 0.0f;
-    if (x != x)
-        return x;
-    const float magic = 0x1.8p23f; /* adding it rounds to the nearest integer, which then lies in the low bits */
+float rrl_expf(float x) {
+    if (x > 88.7228394f) return INFINITY;
+    if (x < -104.0f) return 0.0f;
+    if (x != x) return x;
+    const float magic =
+        0x1.8p23f; /* adding it rounds to the nearest integer, which then lies in the low bits */
     float t = fmaf(x, 0x1.715476p+0f, magic);
     int32_t n = (int32_t)(bits_of_float(t) - bits_of_float(magic));
     float nf = t - magic;
@@ -65,12 +60,9 @@ float rrl_expf(float x)
     return (y * s1) * s2;
 }
 
-float rrl_logf(float x)
-{
-    if (!(x > 0.0f))
-        return x == 0.0f ? -INFINITY : x != x ? x : NAN;
-    if (x == INFINITY)
-        return x;
+float rrl_logf(float x) {
+    if (!(x > 0.0f)) return x == 0.0f ? -INFINITY : x != x ? x : NAN;
+    if (x == INFINITY) return x;
     int32_t e = 0;
     if (x < 0x1p-126f) {
         x *= 0x1p23f;
@@ -96,17 +88,15 @@ float rrl_logf(float x)
     return fmaf(ef, 0.693359375f, f + y);
 }
 
-/* f64 ------------------------------------------------------------------------------------------------------------ */
+/* f64
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 /* e^(x + low) for |low| tiny against x */
-static double exp_with_low(double x, double low)
-{
-    if (x > 709.782712893384)
-        return INFINITY;
-    if (x < -745.2)
-        return 0.0;
-    if (x != x)
-        return x;
+static double exp_with_low(double x, double low) {
+    if (x > 709.782712893384) return INFINITY;
+    if (x < -745.2) return 0.0;
+    if (x != x) return x;
     const double magic = 0x1.8p52;
     double t = fma(x, 1.4426950408889634074, magic);
     int64_t n = (int64_t)(bits_of_double(t) - bits_of_double(magic));
@@ -115,12 +105,12 @@ static double exp_with_low(double x, double low)
     r = fma(nf, -1.90821492927058770002e-10, r) + low;
     /* Taylor to r^13: the rest is below 2^-57 for |r| <= ln(2)/2 */
     static const double inverse_factorial[] = {
-        1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0,
-        1.0 / 5040.0,       1.0 / 720.0,       1.0 / 120.0,      1.0 / 24.0,      1.0 / 6.0,      1.0 / 2.0,
+        1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
+        1.0 / 362880.0,     1.0 / 40320.0,     1.0 / 5040.0,     1.0 / 720.0,
+        1.0 / 120.0,        1.0 / 24.0,        1.0 / 6.0,        1.0 / 2.0,
     };
     double p = inverse_factorial[0];
-    for (int i = 1; i < 12; ++i)
-        p = fma(p, r, inverse_factorial[i]);
+    for (int i = 1; i < 12; ++i) p = fma(p, r, inverse_factorial[i]);
     double y = fma(p, r * r, r) + 1.0;
     int64_t half = n >> 1;
     double s1 = double_of_bits((uint64_t)(half + 1023) << 52);
@@ -128,11 +118,12 @@ static double exp_with_low(double x, double low)
     return (y * s1) * s2;
 }
 
-double rrl_exp(double x) { return exp_with_low(x, 0.0); }
+double rrl_exp(double x) {
+    return exp_with_low(x, 0.0);
+}
 
 /* x = m 2^e, m in [sqrt(1/2), sqrt(2)); x positive and finite */
-static double split(double x, double *e)
-{
+static double split(double x, double *e) {
     int64_t k = 0;
     if (x < 0x1p-1022) {
         x *= 0x1p52;
@@ -144,8 +135,7 @@ static double split(double x, double *e)
 }
 
 /* (log(1+f) - 2s) / s with s = f / (2+f), as an even polynomial of s */
-static double log_tail(double z)
-{
+static double log_tail(double z) {
     double p = 1.479819860511658591e-01;
     p = fma(p, z, 1.531383769920937332e-01);
     p = fma(p, z, 1.818357216161805012e-01);
@@ -156,24 +146,21 @@ static double log_tail(double z)
     return p * z;
 }
 
-double rrl_log_natural(double x)
-{
-    if (!(x > 0.0))
-        return x == 0.0 ? -INFINITY : x != x ? x : NAN;
-    if (x == INFINITY)
-        return x;
+double rrl_log_natural(double x) {
+    if (!(x > 0.0)) return x == 0.0 ? -INFINITY : x != x ? x : NAN;
+    if (x == INFINITY) return x;
     double e, m = split(x, &e);
     double f = m - 1.0, s = f / (2.0 + f), hfsq = 0.5 * f * f;
     double tail = s * (hfsq + log_tail(s * s));
     return fma(e, 6.93147180369123816490e-01, f - (hfsq - fma(e, 1.90821492927058770002e-10, tail)));
 }
 
-double rrl_pow(double x, double y)
-{
+double rrl_pow(double x, double y) {
     if (!(x > 0.0) || x == INFINITY || y != y)
         return x == 0.0 && y > 0.0 ? 0.0 : y == 0.0 ? 1.0 : x == INFINITY ? (y > 0.0 ? INFINITY : 0.0) : NAN;
     double e, m = split(x, &e);
-    /* s = f / (2+f) as s + s_low; then log m = 2s + s * tail(s^2), the tail being small enough for plain doubles */
+    /* s = f / (2+f) as s + s_low; then log m = 2s + s * tail(s^2), the tail being small enough for plain
+     * doubles */
     double f = m - 1.0, d = 2.0 + f, d_low = f - (d - 2.0);
     double s = f / d, s_low = (fma(-s, d, f) - s * d_low) / d;
     double tail = fma(s, log_tail(s * s), 2.0 * s_low);
@@ -185,8 +172,7 @@ double rrl_pow(double x, double y)
     return exp_with_low(product, product_low);
 }
 
-void rrl_sincos(double *s, double *c, double x)
-{
+void rrl_sincos(double *s, double *c, double x) {
     /* x - n pi/2 is exact in the first fma for |x| < 2^30; the second part of pi/2 goes to r_low */
     double n = rint(x * 0.63661977236758134308);
     double r0 = fma(-n, 1.57079632679489655800, x);
