@@ -88,9 +88,11 @@ typedef struct {
     char *text;            /* [n_text]: of each completion its text, then its answer; UTF-8 */
 } rrl_group;
 
-/** A group for `count` completions with room for n_tokens; rows zeroed, rewards NaN. The caller owns it. */
+/** A group for `count` completions with room for n_tokens; rows zeroed but for sample = row, n_answer = -1 and NaN in
+ *  correct, reward, advantage, kl_mean. Whoever makes a part sets head.first, head.group_size and adds first to the
+ *  samples. The caller owns the group. */
 rrl_status rrl_group_create(rrl_group **out, int32_t count, int64_t n_tokens);
-/** Set the number of members and make the verdict array. */
+/** Set the number of members and make the verdict array (zeroed, rewards NaN); an old one is freed. */
 rrl_status rrl_group_set_members(rrl_group *g, int32_t members);
 void rrl_group_free(rrl_group **g);
 /** Offsets of completion i: first token, first byte of text, first byte of answer. */
@@ -100,7 +102,9 @@ int64_t rrl_group_answer_at(const rrl_group *g, int32_t i);
 /** Join the parts of one group (any order, disjoint, complete) into one in sample order; the parts stay the caller's.
  *  Errors: RRL_ERR_INTERNAL (parts overlap, miss samples, or differ in question, step or version). */
 rrl_status rrl_group_join(rrl_group **out, rrl_group *const *parts, int32_t n_parts);
-/** Bytes of the wire form, and back. Unpack checks every length against `len`. Errors: RRL_ERR_COMM (damaged). */
+/** Bytes of the wire form (the caller frees them), and back. Pack refuses a group whose rows and head disagree
+ *  (RRL_ERR_INTERNAL): counts, lengths, sample = first + row. Unpack checks every length against `len` and the same
+ *  things. Errors: RRL_ERR_COMM (damaged). */
 rrl_status rrl_group_pack(char **bytes, size_t *len, const rrl_group *g);
 rrl_status rrl_group_unpack(rrl_group **out, const char *bytes, size_t len);
 
