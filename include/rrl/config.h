@@ -49,6 +49,8 @@ typedef struct { double *v; int64_t n; } rrl_reals;
 #define RRL_CTYPE_INT int64_t
 #define RRL_CTYPE_REAL double
 #define RRL_CTYPE_TEXT char *
+#define RRL_CTYPE_PATH char * /* absolute once resolved, "" = none */
+#define RRL_CTYPE_NAME char * /* a known name or hub id; absolute = a path */
 #define RRL_CTYPE_ENUM int
 #define RRL_CTYPE_TEXTS rrl_texts
 #define RRL_CTYPE_INTS rrl_ints
@@ -67,8 +69,8 @@ typedef struct { RRL_LORA_KEYS(X) } rrl_lora_config;
 typedef struct { RRL_TRAINING_KEYS(X) rrl_lora_config lora; } rrl_training_config;
 typedef struct {
     RRL_ARM_KEYS(X)
-    rrl_corruption_config corruption;  /* one for all members, probability = the level */
-    rrl_corruption_config *members;    /* fixed, one per member; n_members 0 = none */
+    rrl_corruption_config corruption; /* one for all members, probability = the level */
+    rrl_corruption_config *members;   /* fixed, one per member, then levels.n is 0; n_members 0 = none */
     int64_t n_members;
 } rrl_arm_config;
 typedef struct {
@@ -84,7 +86,10 @@ typedef struct { RRL_ROLES_KEYS(X) } rrl_roles_config;
 typedef struct { RRL_PARALLEL_KEYS(X) rrl_roles_config roles; } rrl_parallel_config;
 typedef struct { RRL_RECORDS_KEYS(X) } rrl_records_config;
 
-/* dataset: evaluation questions where experiment.train_dataset is given, else the only pool (training for `train`,
+/* One config, resolved: every default is filled in, experiment.arms holds at least one arm with its levels and methods
+ * (mode fixture: the one method RRL_METHOD_AUDIT), slot_rows and epsilon_high hold the value that applies, relative
+ * paths are absolute.
+ * dataset: evaluation questions where experiment.train_dataset is given, else the only pool (training for `train`,
  * evaluation for `eval`). The team part (shared by the conditions of a study) is model and parallel. */
 typedef struct {
     RRL_ROOT_KEYS(X)
@@ -100,40 +105,52 @@ typedef struct {
     int64_t n_hypotheses;
     rrl_parallel_config parallel;
     rrl_records_config records;
-    char *file; /* the file it came from; "" if none */
+    char *file; /* where it came from, for messages; "" if nowhere */
+    char *base; /* folder that relative paths and models/, data/ are under */
     void *arena;
 } rrl_config;
 #undef X
 
-/** Text of enum value v of a list, and back (-1 if unknown). One function serves all lists. */
+/* The method of mode fixture. */
+#define RRL_METHOD_AUDIT "fixture_verifier_audit"
+
+/** The texts of an enum list, ending with NULL: one table shape serves every list. */
 #define RRL_ENUM_TEXTS(list) ((const char *const[]){list(RRL_ENUM_TEXT_) NULL})
 #define RRL_ENUM_TEXT_(name, text) text,
+/** Text of value v, "?" outside the list; and the value of a text, -1 if the list does not have it. */
+const char *rrl_enum_text(const char *const *texts, int v);
+int rrl_enum_value(const char *const *texts, const char *text);
 
 /** Read a config file and apply `sets` ("a.b=value", in order). Strict: an unknown or repeated key, a wrong type, an
  *  out-of-range value or NaN ends with file, line, key, the nearest known key or the range. Relative paths resolve
  *  against the file's folder, or its parent where that folder is called configs; in sets against the working
- *  directory. Cross-key checks (DESIGN section 5; G, temperature, k, thresholds, accumulation) are done by
- *  rrl_config_check. Errors: RRL_ERR_CONFIG. The caller closes it. */
+ *  directory. A set's value is YAML (flow style), text as it stands where the key holds text; "[i]" picks a list
+ *  element, i = length adds one. Errors: RRL_ERR_CONFIG; no such file: RRL_ERR_CONFIG too. The caller closes it. */
 rrl_status rrl_config_open(rrl_config **out, const char *path, const char *const *sets, int n_sets);
-/** The same from text; where = name for messages, base = folder for relative paths. */
+/** The same from text; where = name for messages, base = folder for relative paths (NULL = working directory). An
+ *  empty document is refused, "{}" is all defaults. */
 rrl_status rrl_config_parse(rrl_config **out, const char *text, size_t len, const char *where, const char *base,
                             const char *const *sets, int n_sets);
 rrl_status rrl_config_copy(rrl_config **out, const rrl_config *c); /* deep; for a condition of a study */
 void rrl_config_close(rrl_config **c);
+/** Zeroed memory, and a copy of text, that live as long as c: for changes to a copy. */
+rrl_status rrl_config_memory(void *out, rrl_config *c, size_t count, size_t size);
+rrl_status rrl_config_text(char **out, rrl_config *c, const char *text);
 
 /* What a config is checked for: the command's needs. */
 typedef enum { RRL_FOR_TRAIN, RRL_FOR_EVAL, RRL_FOR_STUDY, RRL_FOR_QUALIFY } rrl_purpose;
 /** All checks across keys. Errors: RRL_ERR_CONFIG with both keys named. */
 rrl_status rrl_config_check(const rrl_config *c, rrl_purpose purpose);
-/** Resolved YAML of every key (it parses back to the same config); paths relative to `base` where below it. The caller
- *  frees *out. */
+/** Resolved YAML of every key (it parses back to the same config); paths relative to `base` where below it (NULL = all
+ *  absolute). A data set that was not given is left out. The caller frees *out. */
 rrl_status rrl_config_yaml(char **out, const rrl_config *c, const char *base);
 /** SHA-256 hex of the resolved RESULT keys (sorted "key=value\n", shortest numbers) followed by `extra` lines (digests
- *  of model, data, adapter, numeric path). */
+ *  of model, data, adapter, numeric path; NULL = none). */
 rrl_status rrl_config_digest(char out[65], const rrl_config *c, const char *extra);
 /** The RESULT keys that differ, "key: old -> new" lines, between two resolved YAML texts; *out NULL if none. */
 rrl_status rrl_config_difference(char **out, const char *yaml_old, const char *yaml_new);
-/** Notes on keys without effect that the file sets (bf16, fp16, sample_batch_size, ...), a line each; may be "". */
+/** Notes a user should see once at start, a line each, may be "": keys that are set and have no effect (bf16, fp16,
+ *  sample_batch_size, ...), float16, members whose events coincide. The caller frees *out. */
 rrl_status rrl_config_notes(char **out, const rrl_config *c);
 /** docs/configuration.md from the table; and the text of `rrl help keys`. The caller frees *out. */
 rrl_status rrl_config_reference(char **out);

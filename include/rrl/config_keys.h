@@ -2,9 +2,10 @@
  * expand from these rows.
  *
  * X(key, TYPE, list, default, low, high, CLASS, unit, meaning)
- *   TYPE   BOOL bool | INT int64_t | REAL double | TEXT char * | ENUM int | TEXTS, INTS, REALS lists
+ *   TYPE   BOOL bool | INT int64_t | REAL double | TEXT char * | ENUM int | TEXTS, INTS, REALS lists |
+ *          PATH char *, made absolute | NAME char *, a known name or a path
  *   list   for ENUM: the name of its X-list in config.h (names are the values' texts); else NONE
- *   low..  inclusive bounds of numbers and of list elements; for TEXT and BOOL 0, 0
+ *   low..  inclusive bounds of numbers and of list elements; 0, 0 for the other types
  *   CLASS  RESULT changes numbers: in the digest, a change refuses resume; LAYOUT and PLACE are free (the digest
  *          covers the SHA-256 of model files and data rows instead of places); INERT is accepted without effect
  *          (said once at start). */
@@ -15,12 +16,12 @@
 
 #define RRL_ROOT_KEYS(X)                                                                                               \
     X(seed, INT, NONE, 42, 0, RRL_SEED_MAX, RESULT, "", "seed of sampling, schedule, adapter and dropout")             \
-    X(output_dir, TEXT, NONE, "runs/run", 0, 0, PLACE, "path", "folder of the run or study")
+    X(output_dir, PATH, NONE, "runs/run", 0, 0, PLACE, "path", "folder of the run or study")
 
 /* dataset, experiment.train_dataset, experiment.qualification_dataset */
 #define RRL_DATASET_KEYS(X)                                                                                            \
     X(source, TEXT, NONE, "jsonl", 0, 0, PLACE, "", "jsonl | gsm8k | huggingface | synthetic")                         \
-    X(path, TEXT, NONE, "", 0, 0, PLACE, "path", "JSONL file, or a folder with <split>.jsonl")                         \
+    X(path, PATH, NONE, "", 0, 0, PLACE, "path", "JSONL file, or a folder with <split>.jsonl")                         \
     X(name, TEXT, NONE, "", 0, 0, PLACE, "", "hub id of a huggingface source (looked up under data/)")                 \
     X(subset, TEXT, NONE, "", 0, 0, PLACE, "", "configuration name of a huggingface source")                           \
     X(split, TEXT, NONE, "", 0, 0, PLACE, "", "train | validation | test")                                             \
@@ -36,13 +37,13 @@
 
 #define RRL_MODEL_KEYS(X)                                                                                              \
     X(backend, ENUM, RRL_BACKEND_LIST, RRL_BACKEND_TRANSFORMER, 0, 0, RESULT, "", "what makes completions")            \
-    X(name, TEXT, NONE, "data/tiny", 0, 0, PLACE, "path", "model folder, or hub id under models/<owner>--<name>")      \
+    X(name, NAME, NONE, "data/tiny", 0, 0, PLACE, "path", "model folder, or hub id under models/<owner>--<name>")      \
     X(revision, TEXT, NONE, "", 0, 0, PLACE, "", "pinned revision: folder <owner>--<name>@<revision> is preferred")    \
-    X(adapter, TEXT, NONE, "", 0, 0, PLACE, "path", "PEFT folder to start from or to evaluate")                        \
-    X(tokenizer, TEXT, NONE, "", 0, 0, PLACE, "path", "folder of the tokenizer; empty = model folder")                 \
+    X(adapter, PATH, NONE, "", 0, 0, PLACE, "path", "PEFT folder to start from or to evaluate")                        \
+    X(tokenizer, PATH, NONE, "", 0, 0, PLACE, "path", "folder of the tokenizer; empty = model folder")                 \
     X(prompt_format, ENUM, RRL_PROMPT_FORMAT_LIST, RRL_PROMPT_CHAT, 0, 0, RESULT, "", "plain text or one user message")\
     X(prompt_template, TEXT, NONE, "", 0, 0, RESULT, "", "text with {question}; empty = the protocol's")               \
-    X(chat_template, TEXT, NONE, "", 0, 0, RESULT, "", "smollm2 | qwen2.5 | chatml | file; empty = recognised")        \
+    X(chat_template, NAME, NONE, "", 0, 0, RESULT, "", "smollm2 | qwen2.5 | chatml | file; empty = recognised")        \
     X(device, ENUM, RRL_DEVICE_LIST, RRL_DEVICE_AUTO, 0, 0, LAYOUT, "", "where the engine runs")                       \
     X(dtype, ENUM, RRL_DTYPE_LIST, RRL_DTYPE_AUTO, 0, 0, RESULT, "", "numbers of the engine")                          \
     X(cpu_threads, INT, NONE, 0, 0, 4096, LAYOUT, "threads", "threads a rank; 0 = OMP_NUM_THREADS, else cores / ranks")
