@@ -49,9 +49,9 @@ static rrl_status read_sizes(rrl_model_config *c, const cJSON *root, const char 
                         "\"head_dim\"",
                         where, c->hidden, c->heads);
     c->head_dim = c->hidden / c->heads;
-    RRL_TRY(read_size(&c->head_dim, root, "head_dim", true, 1024, where));
-    if (c->head_dim % 2 != 0 || c->head_dim < 2 || c->head_dim > 1024)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: the head width is %d, expected an even number up to 1024", where,
+    RRL_TRY(read_size(&c->head_dim, root, "head_dim", true, 256, where));
+    if (c->head_dim % 2 != 0 || c->head_dim < 2 || c->head_dim > 256)
+        return RRL_FAIL(RRL_ERR_DATA, "%s: the head width is %d, expected an even number up to 256", where,
                         c->head_dim);
     return RRL_OK;
 }
