@@ -1,0 +1,29 @@
+/* The subcommands, once: main.c's table, `rrl --help`, the usage of each and the prototypes expand from these rows. */
+#ifndef RRL_COMMANDS_COMMANDS_H
+#define RRL_COMMANDS_COMMANDS_H
+
+#include "commands/command.h"
+
+/* X(name, arguments, their number, options taken, summary, example); the function is rrl_command_<name>. */
+#define RRL_COMMAND_LIST(X)                                                                                            \
+    X(train, "CONFIG", 1, RRL_TAKES_RUN, "one run: train, evaluate, record",                                           \
+      "mpirun -n 2 rrl train configs/train.yaml --set training.max_steps=20")                                          \
+    X(eval, "CONFIG", 1, RRL_TAKES_RUN & ~RRL_TAKES_resume, "evaluate a base model or a saved adapter",                \
+      "rrl eval configs/train.yaml --set model.adapter=runs/train/adapter")                                            \
+    X(study, "CONFIG", 1, RRL_TAKES_RUN & ~RRL_TAKES_resume,                                                           \
+      "the grid arms x levels x seeds x methods; skips what is complete", "mpirun -n 4 rrl study configs/quick.yaml")  \
+    X(report, "DIR", 1, RRL_TAKES_ALWAYS, "tables from the records of a study or a run", "rrl report runs/quick")      \
+    X(validate, "CONFIG", 1, RRL_TAKES_CONFIG, "strict check of a config; prints the resolved plan",                   \
+      "rrl validate configs/quick.yaml --set training.batch_size=16")                                                  \
+    X(show, "FILE|DIR", 1, RRL_TAKES_SHOW, "look into a record: summary, one completion, progress, digest",            \
+      "rrl show runs/train --completion 0")
+
+#define X(name, arguments, n, options, summary, example) rrl_command_function rrl_command_##name;
+RRL_COMMAND_LIST(X)
+#undef X
+
+/* A row as a value of rrl_command: static const rrl_command COMMANDS[] = {RRL_COMMAND_LIST(RRL_COMMAND_ROW)}; */
+#define RRL_COMMAND_ROW(name, arguments, n, options, summary, example)                                                 \
+    {#name, arguments, n, options, summary, example, rrl_command_##name},
+
+#endif

@@ -1,0 +1,72 @@
+/* The options of the program, once: struct, parser, nearest names and help expand from this list. */
+#ifndef RRL_COMMANDS_OPTIONS_H
+#define RRL_COMMANDS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rrl/status.h"
+
+/* X(field, KIND, default, low, argument, meaning). The option is --field with "_" as "-".
+ *   KIND  FLAG bool | INT int64_t of at least low | TEXT const char * (NULL = not given) | LIST rrl_option_list */
+#define RRL_OPTION_LIST(X)                                                                                             \
+    X(set, LIST, {0}, 0, "KEY=VALUE", "change one key of the config; may be repeated")                                 \
+    X(threads, INT, 0, 1, "N", "threads of each rank (default: model.cpu_threads, OMP_NUM_THREADS, cores / ranks)")    \
+    X(isa, TEXT, NULL, 0, "NAME", "instruction set of the CPU kernels: portable, avx2, avx512, amx")                   \
+    X(resume, TEXT, NULL, 0, "CHECKPOINT", "resume from this checkpoint folder, not from the newest")                  \
+    X(fresh, FLAG, false, 0, "", "move an existing output folder to NAME.old-N and start anew")                        \
+    X(dry_run, FLAG, false, 0, "", "say what would be done, and do nothing")                                           \
+    X(completion, INT, -1, 0, "N", "print completion N: text, answer, verdicts, ensemble, shaping, advantage")         \
+    X(evaluation, TEXT, NULL, 0, "NAME", "completions of this evaluation (default: training, else the last)")          \
+    X(digest, FLAG, false, 0, "", "print the SHA-256 of everything that is a pure function of the run")                \
+    X(json, FLAG, false, 0, "", "the summary as one JSON object")                                                      \
+    X(verbose, FLAG, false, 0, "", "log more; name the source line of an error")                                       \
+    X(quiet, FLAG, false, 0, "", "log warnings and errors only")                                                       \
+    X(help, FLAG, false, 0, "", "print this help")                                                                     \
+    X(version, FLAG, false, 0, "", "print the version")
+
+/* What commands take: RRL_TAKES_<field>, one bit each. */
+enum {
+#define X(field, kind, def, low, argument, doc) RRL_OPTION_AT_##field,
+    RRL_OPTION_LIST(X)
+#undef X
+};
+enum {
+#define X(field, kind, def, low, argument, doc) RRL_TAKES_##field = 1 << RRL_OPTION_AT_##field,
+    RRL_OPTION_LIST(X)
+#undef X
+    RRL_TAKES_ALWAYS = RRL_TAKES_verbose | RRL_TAKES_quiet | RRL_TAKES_help | RRL_TAKES_version,
+    RRL_TAKES_CONFIG = RRL_TAKES_ALWAYS | RRL_TAKES_set | RRL_TAKES_threads | RRL_TAKES_isa,
+    RRL_TAKES_RUN = RRL_TAKES_CONFIG | RRL_TAKES_resume | RRL_TAKES_fresh | RRL_TAKES_dry_run,
+    RRL_TAKES_SHOW = RRL_TAKES_ALWAYS | RRL_TAKES_completion | RRL_TAKES_evaluation | RRL_TAKES_digest | RRL_TAKES_json,
+};
+
+typedef struct {
+    const char **v; /* borrowed from argv */
+    int n;
+} rrl_option_list;
+
+#define RRL_OPTION_CTYPE_FLAG bool
+#define RRL_OPTION_CTYPE_INT int64_t
+#define RRL_OPTION_CTYPE_TEXT const char *
+#define RRL_OPTION_CTYPE_LIST rrl_option_list
+typedef struct {
+#define X(field, kind, def, low, argument, doc) RRL_OPTION_CTYPE_##kind field;
+    RRL_OPTION_LIST(X)
+#undef X
+    rrl_option_list arguments; /* what is no option, in order */
+} rrl_options;
+
+/** Parse argv[0 .. argc), which starts behind the command's name. "--name value" and "--name=value" are one; "--" ends
+ *  the options. takes = what the command takes. With --help or --version the number of arguments is not checked.
+ *  `command` names it in messages. Strings are borrowed from argv. Errors: RRL_ERR_USAGE: unknown option (with the nearest
+ *  name), one the command does not take, a missing or unfit value, another number of arguments than n_arguments.
+ *  Free with rrl_options_free. */
+rrl_status rrl_options_parse(rrl_options *out, int argc, char *const *argv, const char *command, unsigned takes,
+                             int n_arguments);
+void rrl_options_free(rrl_options *o);
+/** The help of a command: summary, usage, the options it takes, an example. The caller frees *out. */
+rrl_status rrl_options_help(char **out, const char *command, const char *arguments, const char *summary,
+                            const char *example, unsigned takes);
+
+#endif
