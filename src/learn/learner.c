@@ -95,6 +95,7 @@ void rrl_learner_share(int32_t *first, int32_t *n, int32_t *active, int32_t slot
 }
 
 rrl_device *rrl_learner_device(const rrl_learner *l) { return l->device; }
+const rrl_grpo *rrl_learner_loss(const rrl_learner *l) { return &l->set.grpo; }
 float *rrl_learner_gradient_data(rrl_learner *l) { return l->gradient; }
 float *rrl_learner_scratch(rrl_learner *l) { return l->scratch; }
 int64_t rrl_learner_updates(const rrl_learner *l) { return l->updates; }

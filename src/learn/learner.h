@@ -36,6 +36,7 @@ void rrl_learner_close(rrl_learner **l);
 void rrl_learner_share(int32_t *first, int32_t *n, int32_t *active, int32_t slots, int32_t learners, int32_t index);
 int32_t rrl_learner_slots(const rrl_learner *l);
 rrl_device *rrl_learner_device(const rrl_learner *l);
+const rrl_grpo *rrl_learner_loss(const rrl_learner *l);
 
 /** Gradient of slots [first, first + n), summed by the tree, into rrl_learner_gradient_data. groups [groups] are whole,
  *  in schedule order, with advantages; prompts [groups]. iteration 0 of an on-policy batch uses the trained log-probs as

@@ -34,13 +34,14 @@ typedef struct {
 
 typedef struct {
     MPI_Comm comm;     /* control: agreements, heartbeats */
-    MPI_Comm parts;    /* generators -> verifiers */
-    MPI_Comm scored;   /* verifiers -> learners, recorder */
+    struct rrl_mailbox *parts;  /* generators -> verifiers */
+    struct rrl_mailbox *scored; /* verifiers -> learners, recorder */
     MPI_Comm learning; /* learners: gradient sums (MPI_COMM_NULL elsewhere) */
     MPI_Comm adapter;  /* learner 0 and pure generators: new adapters (MPI_COMM_NULL elsewhere) */
     int rank, size;
     int ranks_on_node;
     int index, count; /* this team among all teams */
+    int64_t epoch;    /* runs begun: groups of a run that failed are told from those of the next */
     rrl_role generators, verifiers, learners;
     int recorder; /* team rank that records: learner 0 */
     bool colocated;
@@ -61,6 +62,9 @@ void rrl_team_close(rrl_team **t);
 rrl_status rrl_team_agree(rrl_team *t, rrl_status mine, const char *point);
 /** Whether any rank was asked to stop (signal); collective, at step boundaries. */
 rrl_status rrl_team_stop(rrl_team *t, bool *stop);
+
+/** Largest value of each x [n] over the team, on every rank; collective. n <= 8. */
+rrl_status rrl_team_max(rrl_team *t, int64_t *x, int n);
 
 /* Parts of a step: part p of groups 0 .. n_groups-1. A pure function of the layout. */
 typedef struct {

@@ -1,0 +1,12 @@
+/* A wish to stop, from SIGTERM or SIGUSR2 (Slurm's warning): taken up at the next step boundary. */
+#ifndef RRL_BASE_SIGNALS_H
+#define RRL_BASE_SIGNALS_H
+
+#include <stdbool.h>
+
+/** Install the handlers (main only). A second SIGTERM ends the process at once; SIGPIPE is ignored. */
+void rrl_signal_install(void);
+/** Whether a stop was asked for. */
+bool rrl_signal_stop(void);
+
+#endif

@@ -1,0 +1,163 @@
+/* Opening model, tokenizer and question pools for a team. */
+#define _GNU_SOURCE
+#include "roles/engine.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "config/config_paths.h"
+
+int rrl_engine_threads(const rrl_config *config, int given, int ranks_on_node) {
+    int64_t omp = 0;
+    const char *text = getenv("OMP_NUM_THREADS");
+    cpu_set_t set;
+    if (given > 0) return given;
+    if (config->model.cpu_threads > 0) return (int)config->model.cpu_threads;
+    if (text && rrl_parse_int64(&omp, text) && omp > 0 && omp <= 4096) return (int)omp;
+    int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    int threads = cores / (ranks_on_node > 0 ? ranks_on_node : 1);
+    return threads > 0 ? threads : 1;
+}
+
+static void pool_close(rrl_pool *p) {
+    for (int64_t i = 0; p->questions && p->ids && i < p->questions->n; i++) free(p->ids[i]);
+    free(p->ids);
+    free(p->n_ids);
+    free(p->keys);
+    rrl_questions_close(&p->questions);
+    *p = (rrl_pool){0};
+}
+
+static rrl_status read_questions(rrl_questions **out, const rrl_config *c, const rrl_dataset_config *d) {
+    char *path = NULL, *folder = NULL, *pools = NULL;
+    rrl_status rc = RRL_OK;
+    if (strcmp(d->source, "synthetic") == 0)
+        return rrl_questions_synthetic(out, d->limit > 0 ? d->limit : 64,
+                                       d->shuffle_seed < 0 ? 0 : (uint64_t)d->shuffle_seed, d->id_prefix);
+    RRL_GOTO(rrl_config_dataset_path(&path, c, d));
+    if (d->pool[0]) { /* the row numbers lie beside the files they number */
+        RRL_GOTO(rrl_path_parent(&folder, path));
+        RRL_GOTO(rrl_path_join(&pools, folder, "pools.json"));
+    }
+    bool gsm8k = strcmp(d->source, "gsm8k") == 0;
+    rrl_questions_spec spec = {.path = path, .question_column = d->question_column, .answer_column = d->answer_column,
+                               .answer_separator = d->answer_separator[0] ? d->answer_separator : gsm8k ? "####" : NULL,
+                               .id_column = d->id_column, .id_prefix = d->id_prefix, .pools = pools,
+                               .pool = d->pool[0] ? d->pool : NULL, .shuffle_seed = d->shuffle_seed, .limit = d->limit};
+    RRL_GOTO(rrl_questions_open(out, &spec));
+done:
+    free(path);
+    free(folder);
+    free(pools);
+    return rc;
+}
+
+/* Prompts of a pool as ids; none may be longer than the context leaves room for. */
+static rrl_status pool_open(rrl_pool *p, const rrl_engine *e, const rrl_dataset_config *d, const char *name) {
+    const rrl_config *c = e->config;
+    RRL_TRY(rrl_context(read_questions(&p->questions, c, d), "%s", name));
+    size_t n = (size_t)p->questions->n;
+    RRL_TRY(rrl_alloc(&p->ids, n, sizeof *p->ids, "prompts"));
+    RRL_TRY(rrl_alloc(&p->n_ids, n, sizeof *p->n_ids, "prompts"));
+    RRL_TRY(rrl_alloc(&p->keys, n, sizeof *p->keys, "prompts"));
+    for (size_t i = 0; i < n; i++) {
+        const rrl_question *q = &p->questions->rows[i];
+        int64_t len = 0;
+        p->keys[i] = rrl_rng_question(q->id);
+        if (!e->prompt) continue;
+        RRL_TRY(rrl_prompt_ids(&p->ids[i], &len, e->prompt, q->question));
+        if (len + c->generation.max_tokens > e->dims.max_positions)
+            return RRL_FAIL(RRL_ERR_DATA, "%s: question %s has a prompt of %lld tokens; with generation.max_tokens %lld it "
+                            "does not fit the model's context of %d; shorten one of them", name, q->id, (long long)len,
+                            (long long)c->generation.max_tokens, e->dims.max_positions);
+        p->n_ids[i] = (int32_t)len;
+        if (p->n_ids[i] > p->longest) p->longest = p->n_ids[i];
+    }
+    return RRL_OK;
+}
+
+static rrl_status open_pools(rrl_engine *e, bool train) {
+    const rrl_config *c = e->config;
+    const rrl_experiment_config *x = &c->experiment;
+    char joined[2 * 65 + 16] = "";
+    uint8_t sum[RRL_SHA256_BYTES];
+    if (train) RRL_TRY(pool_open(&e->train, e, x->train_dataset.given ? &x->train_dataset : &c->dataset, "training set"));
+    if (!train || x->train_dataset.given) RRL_TRY(pool_open(&e->test, e, &c->dataset, "evaluation set"));
+    if (e->train.questions && e->test.questions)
+        RRL_TRY(rrl_questions_disjoint(e->train.questions, "training set", e->test.questions, "evaluation set"));
+    strcat(joined, e->train.questions ? e->train.questions->digest : "-");
+    strcat(joined, "\n");
+    strcat(joined, e->test.questions ? e->test.questions->digest : "-");
+    RRL_TRY(rrl_sha256_of(sum, joined, strlen(joined)));
+    rrl_sha256_hex(e->data_digest, sum);
+    return RRL_OK;
+}
+
+static rrl_status open_tokenizer(rrl_engine *e) {
+    static const char *const formats[] = {"chat", "text"};
+    const rrl_model_section *m = &e->config->model;
+    const char *dir = m->tokenizer[0] ? m->tokenizer : e->model_dir;
+    RRL_TRY(rrl_model_config_read(&e->dims, e->model_dir));
+    RRL_TRY(rrl_tokenizer_open(&e->tokenizer, dir));
+    return rrl_prompt_open(&e->prompt, e->tokenizer, formats[m->prompt_format == RRL_PROMPT_TEXT],
+                           m->prompt_template[0] ? m->prompt_template : NULL,
+                           m->chat_template[0] ? m->chat_template : NULL);
+}
+
+static rrl_status open_model(rrl_engine *e, const rrl_team *team, const char *isa, int threads) {
+    const rrl_config *c = e->config;
+    int32_t longest = e->train.longest > e->test.longest ? e->train.longest : e->test.longest;
+    if (c->model.device == RRL_DEVICE_CUDA)
+        return RRL_FAIL(RRL_ERR_CONFIG, "model.device cuda: this build has no CUDA back end; use cpu or auto");
+    if (c->model.dtype == RRL_DTYPE_BF16 || c->generation.kv_dtype == RRL_KV_BF16)
+        return RRL_FAIL(RRL_ERR_CONFIG, "%s bfloat16: this version computes in float32; use auto or float32",
+                        c->model.dtype == RRL_DTYPE_BF16 ? "model.dtype" : "generation.kv_dtype");
+    RRL_TRY(rrl_cpu_open(&e->device, isa ? isa : "auto", rrl_engine_threads(c, threads, team->ranks_on_node)));
+    RRL_TRY(rrl_model_open(&e->model, e->device, e->model_dir));
+    memcpy(e->model_digest, rrl_model_digest(e->model), sizeof e->model_digest);
+    return rrl_rollout_open(&e->rollout, e->model, (int32_t)c->generation.batch_limit,
+                            longest + (int32_t)c->generation.max_tokens);
+}
+
+static rrl_status open_all(rrl_engine *e, rrl_team *team, bool train, const char *isa, int threads) {
+    bool works = team->generators.index >= 0 || team->learners.index >= 0;
+    bool fixture = e->config->model.backend == RRL_BACKEND_FIXTURE;
+    strcpy(e->model_digest, "fixture");
+    if (!fixture) {
+        RRL_TRY(rrl_config_model_dir(&e->model_dir, e->config));
+        RRL_TRY(open_tokenizer(e));
+    }
+    RRL_TRY(open_pools(e, train));
+    return works && !fixture ? open_model(e, team, isa, threads) : RRL_OK;
+}
+
+rrl_status rrl_engine_open(rrl_engine **out, rrl_team *team, const rrl_config *config, bool train, const char *isa,
+                           int threads) {
+    rrl_engine *e = NULL;
+    RRL_TRY(rrl_alloc(&e, 1, sizeof *e, "engine"));
+    e->config = config;
+    rrl_status rc = rrl_team_agree(team, open_all(e, team, train, isa, threads), "after setup");
+    if (rc == RRL_OK) *out = e;
+    else rrl_engine_close(&e);
+    return rc;
+}
+
+void rrl_engine_close(rrl_engine **ep) {
+    rrl_engine *e = *ep;
+    if (!e) return;
+    rrl_rollout_close(&e->rollout);
+    rrl_model_close(&e->model);
+    rrl_device_close(&e->device);
+    pool_close(&e->train);
+    pool_close(&e->test);
+    rrl_prompt_close(&e->prompt);
+    rrl_tokenizer_close(&e->tokenizer);
+    free(e->model_dir);
+    free(e);
+    *ep = NULL;
+}

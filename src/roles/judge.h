@@ -1,0 +1,20 @@
+/* The verifier role: joins parts, runs all members and the independent judge, shapes rewards, passes groups on. */
+#ifndef RRL_ROLES_JUDGE_H
+#define RRL_ROLES_JUDGE_H
+
+#include "roles/engine.h"
+#include "roles/mailbox.h"
+
+typedef struct rrl_judge rrl_judge;
+/** The verifier of a condition: members and their corruption, ensemble, judge and shaping from its config. */
+rrl_status rrl_judge_open(rrl_judge **out, const rrl_config *condition);
+void rrl_judge_close(rrl_judge **j);
+int rrl_judge_members(const rrl_judge *j);
+/** Decode (where only tokens are there), judge and shape one whole group in place. */
+rrl_status rrl_judge_group(rrl_judge *j, rrl_group *g, const rrl_question *q, const rrl_tokenizer *t);
+/** Receive the parts of this rank's groups among n_groups, judge each when whole, and send it to all learners, or with
+ *  to_recorder to the recorder alone. Local. */
+rrl_status rrl_judge_step(rrl_judge *j, rrl_team *team, rrl_engine *engine, rrl_mailbox *parts, rrl_mailbox *scored,
+                          const rrl_pool *pool, int32_t n_groups, int32_t group_size, bool to_recorder);
+
+#endif

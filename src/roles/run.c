@@ -1,0 +1,259 @@
+/* One run from set-up to run.h5; the steps between are train_loop.c and evaluate.c. */
+#include "roles/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "device/collective_mpi.h"
+#include "roles/session.h"
+
+int64_t rrl_peak_memory(void) {
+    struct rusage u;
+    return getrusage(RUSAGE_SELF, &u) == 0 ? (int64_t)u.ru_maxrss * 1024 : 0;
+}
+
+static bool uses_adapter(const rrl_session *s) { return s->spec->train || s->config->model.adapter[0]; }
+
+/* What the digest covers besides the config's own keys: the contents of places, and the numeric path. */
+static rrl_status run_digest(rrl_session *s) {
+    rrl_status rc = RRL_OK;
+    rrl_buffer extra = {0};
+    char *file = NULL, adapter[RRL_SHA256_HEX] = "-";
+    uint8_t sum[RRL_SHA256_BYTES];
+    const rrl_engine *e = s->engine;
+    if (s->config->model.adapter[0]) {
+        RRL_GOTO(rrl_path_join(&file, s->config->model.adapter, "adapter_model.safetensors"));
+        RRL_GOTO(rrl_sha256_file(sum, file));
+        rrl_sha256_hex(adapter, sum);
+    }
+    RRL_GOTO(rrl_buffer_printf(&extra, "model=%s\ntokenizer=%s\ndata=%s\nadapter=%s\nnumeric=%s\nmethod=%s\narm=%s\n",
+                               e->model_digest, e->tokenizer ? rrl_tokenizer_digest(e->tokenizer) : "-", e->data_digest,
+                               adapter, e->device ? rrl_device_numeric_path(e->device) : "-", s->spec->method,
+                               s->spec->arm));
+    RRL_GOTO(rrl_config_digest(s->digest, s->config, extra.data));
+done:
+    free(file);
+    rrl_buffer_free(&extra);
+    return rc;
+}
+
+/* Recorder: claim the folder. */
+static rrl_status claim(rrl_session *s, rrl_run_state *state) {
+    char *yaml = NULL, *events = NULL;
+    rrl_status rc = RRL_OK;
+    RRL_GOTO(run_digest(s));
+    RRL_GOTO(rrl_config_yaml(&yaml, s->config, ""));
+    RRL_GOTO(rrl_run_folder_open(&s->folder, state, s->spec->dir, s->digest, yaml, s->spec->fresh));
+    RRL_GOTO(rrl_path_join(&events, s->spec->dir, "events.log"));
+    if (*state != RRL_RUN_COMPLETE) RRL_GOTO(rrl_log_file(s->team->log, events));
+done:
+    free(yaml);
+    free(events);
+    return rc;
+}
+
+static int32_t longest_slot(const rrl_session *s, int32_t slot_rows) {
+    return s->engine->train.longest + slot_rows * (int32_t)s->config->generation.max_tokens;
+}
+
+static rrl_learner_settings learner_settings(const rrl_session *s) {
+    const rrl_config *c = s->config;
+    const rrl_training_config *t = &c->training;
+    int32_t slot_rows = t->slot_rows > 0 ? (int32_t)t->slot_rows : s->group_size;
+    return (rrl_learner_settings){
+        .grpo = {.type = (rrl_loss_type)t->loss_type, .epsilon = t->epsilon,
+                 .epsilon_high = t->epsilon_high < 0 ? t->epsilon : t->epsilon_high, .beta = t->beta,
+                 .mask_truncated = t->mask_truncated_completions, .kl_on_flat_groups = t->kl_on_flat_groups,
+                 .micro_rows = t->batch_size, .accumulation = t->gradient_accumulation_steps,
+                 .max_tokens = c->generation.max_tokens},
+        .group_size = s->group_size, .slot_rows = slot_rows, .groups = s->groups,
+        .temperature = (float)c->generation.temperature, .dropout = (float)t->lora.dropout,
+        .dropout_in_rollout = t->lora.dropout_in_rollout, .weight_decay = t->weight_decay,
+        .max_grad_norm = t->max_grad_norm, .seed = (uint64_t)c->seed, .max_rows = longest_slot(s, slot_rows)};
+}
+
+static rrl_status open_adapter(rrl_session *s) {
+    const rrl_lora_config *l = &s->config->training.lora;
+    bool all = l->target_modules.n == 1 && strcmp(l->target_modules.v[0], "all-linear") == 0;
+    rrl_adapter_spec spec = {.r = (int32_t)l->r, .alpha = l->alpha, .dropout = l->dropout,
+                             .targets = (const char *const *)l->target_modules.v,
+                             .n_targets = all ? 0 : (int32_t)l->target_modules.n};
+    if (!s->engine->model || !uses_adapter(s)) return RRL_OK;
+    if (s->config->model.adapter[0]) return rrl_adapter_load(&s->adapter, s->engine->model, s->config->model.adapter);
+    return rrl_adapter_open(&s->adapter, s->engine->model, &spec, (uint64_t)s->config->seed);
+}
+
+static rrl_status open_learner(rrl_session *s) {
+    rrl_team *t = s->team;
+    int generators_only = 0;
+    if (!s->spec->train) return RRL_OK;
+    for (int i = 0; i < t->generators.n; i++) generators_only += !t->colocated;
+    if (t->learners.index >= 0) {
+        rrl_learner_settings set = learner_settings(s);
+        RRL_TRY(rrl_learner_open(&s->learner, s->engine->model, s->adapter, &set));
+        RRL_TRY(rrl_collective_mpi_open(&s->learners, t->learning, &t->watch));
+    }
+    if (generators_only > 0 && t->adapter != MPI_COMM_NULL)
+        RRL_TRY(rrl_collective_mpi_open(&s->publishing, t->adapter, &t->watch));
+    return RRL_OK;
+}
+
+/* Checkpoint of the run, read by every learner from the run folder. */
+static rrl_status load_checkpoint(rrl_session *s, const char *digest) {
+    bool found = false;
+    int skipped = 0;
+    if (!s->learner) return RRL_OK;
+    RRL_TRY(rrl_checkpoint_load(&found, &skipped, s->spec->dir, s->spec->resume, s->learner, s->adapter, &s->state,
+                                digest));
+    if (skipped > 0)
+        rrl_event(s->team->log, RRL_LOG_WARN, "checkpoint_skipped", "damaged=%d used_step=%lld", skipped,
+                  found ? (long long)s->state.step : -1LL);
+    return RRL_OK;
+}
+
+static rrl_status open_recorder(rrl_session *s) {
+    const rrl_run_spec *p = s->spec;
+    rrl_status rc = RRL_OK;
+    char *yaml = NULL, *provenance = NULL, parser[16];
+    snprintf(parser, sizeof parser, "%d", RRL_PARSER_VERSION);
+    bool fixture = s->config->model.backend == RRL_BACKEND_FIXTURE;
+    RRL_GOTO(rrl_provenance(&provenance, s, false));
+    RRL_GOTO(rrl_config_yaml(&yaml, s->config, ""));
+    rrl_record_header h = {.execution_kind = fixture ? "fixture_audit" : p->train ? "training" : "evaluation",
+                           .arm = p->arm, .method = p->method,
+                           .numeric_path = s->engine->device ? rrl_device_numeric_path(s->engine->device) : "none",
+                           .digest = s->digest, .config_yaml = yaml, .provenance_json = provenance,
+                           .model_digest = s->engine->model_digest, .parser_version = parser,
+                           .level = p->level, .seed = (uint64_t)s->config->seed,
+                           .verifier = &s->config->training_verifier,
+                           .train = p->train ? s->engine->train.questions : NULL};
+    RRL_GOTO(rrl_recorder_open(&s->recorder, p->dir, &h, s->config->records.steps_per_segment, s->state.step));
+    RRL_GOTO(rrl_run_folder_status(s->folder, "running", NULL));
+done:
+    free(yaml);
+    free(provenance);
+    return rc;
+}
+
+static rrl_status finish(rrl_session *s) {
+    rrl_status rc = RRL_OK;
+    char *provenance = NULL, *dir = NULL;
+    RRL_TRY(rrl_team_agree(s->team, rrl_provenance(&provenance, s, true), "provenance"));
+    if (!s->recorder) return RRL_OK;
+    if (s->spec->train) {
+        RRL_GOTO(rrl_path_join(&dir, s->spec->dir, "adapter"));
+        RRL_GOTO(rrl_adapter_save(s->adapter, dir, s->config->model.name));
+    }
+    RRL_GOTO(rrl_recorder_finish(s->recorder, provenance));
+    RRL_GOTO(rrl_run_folder_status(s->folder, "complete", NULL));
+    rrl_event(s->team->log, RRL_LOG_INFO, "complete", "dir=%s s=%.1f", rrl_log_quoted(s->spec->dir),
+              rrl_clock() - s->started);
+done:
+    free(provenance);
+    free(dir);
+    return rc;
+}
+
+/* The digest that checkpoints are checked against comes from the recorder. */
+static rrl_status share_digest(rrl_session *s) {
+    MPI_Request req;
+    if (MPI_Ibcast(s->digest, (int)sizeof s->digest, MPI_CHAR, s->team->recorder, s->team->comm, &req) != MPI_SUCCESS)
+        return RRL_FAIL(RRL_ERR_COMM, "the run's digest could not be shared");
+    return rrl_watch_wait(&s->team->watch, &req, s->team->recorder);
+}
+
+/* Every rank continues where the learners' checkpoint stands. */
+static rrl_status share_state(rrl_session *s) {
+    int64_t x[] = {s->state.step, s->state.updates, s->state.num_tokens, s->state.nonfinite};
+    RRL_TRY(rrl_team_max(s->team, x, 4));
+    s->state = (rrl_train_state){x[0], x[1], x[2], x[3]};
+    if (!s->publishing) return RRL_OK;
+    RRL_TRY(s->publishing->ops->broadcast(s->publishing, rrl_adapter_data(s->adapter),
+                                          (size_t)rrl_adapter_size(s->adapter) * sizeof(float), 0));
+    return s->learner ? RRL_OK : rrl_adapter_refresh(s->adapter);
+}
+
+static rrl_status open_local(rrl_session *s) {
+    RRL_TRY(rrl_judge_open(&s->judge, s->config));
+    RRL_TRY(open_adapter(s));
+    return open_learner(s);
+}
+
+static rrl_status set_up(rrl_session *s, rrl_run_state *state) {
+    rrl_team *t = s->team;
+    bool recorder = t->rank == t->recorder;
+    t->watch.phase = "setup";
+    RRL_TRY(rrl_team_agree(t, recorder ? claim(s, state) : RRL_OK, "run folder"));
+    int64_t shared = recorder ? (int64_t)*state : -1;
+    RRL_TRY(rrl_team_max(t, &shared, 1));
+    *state = (rrl_run_state)shared;
+    if (*state == RRL_RUN_COMPLETE) return RRL_OK;
+    RRL_TRY(share_digest(s));
+    RRL_TRY(rrl_team_agree(t, open_local(s), "after setup"));
+    RRL_TRY(rrl_team_agree(t, *state == RRL_RUN_CONTINUES || s->spec->resume ? load_checkpoint(s, s->digest) : RRL_OK,
+                           "checkpoint read"));
+    RRL_TRY(rrl_team_agree(t, share_state(s), "state shared"));
+    return rrl_team_agree(t, recorder ? open_recorder(s) : RRL_OK, "recorder open");
+}
+
+static rrl_status execute(rrl_session *s) {
+    rrl_run_state state = RRL_RUN_NEW;
+    RRL_TRY(set_up(s, &state));
+    s->result->complete_before = state == RRL_RUN_COMPLETE;
+    if (state == RRL_RUN_COMPLETE) return RRL_OK;
+    if (s->recorder)
+        rrl_event(s->team->log, RRL_LOG_INFO, "run", "dir=%s digest=%.12s step=%lld", rrl_log_quoted(s->spec->dir),
+                  s->digest, (long long)s->state.step);
+    if (s->spec->train) RRL_TRY(rrl_train_loop(s));
+    if (s->engine->test.questions) RRL_TRY(rrl_evaluate(s));
+    return rrl_team_agree(s->team, finish(s), "run finished");
+}
+
+static void note_failure(rrl_session *s, rrl_status rc) {
+    if (!s->folder) return;
+    char reason[512];
+    strncpy(reason, rrl_error_message(), sizeof reason - 1);
+    reason[sizeof reason - 1] = '\0';
+    (void)rrl_run_folder_status(s->folder, rc == RRL_ERR_REQUEUE ? "checkpointed" : "failed", reason);
+    /* writing the status may have replaced the message that the caller prints */
+    (void)rrl_fail(rc, __FILE__, __LINE__, "%s", reason);
+}
+
+static void close_session(rrl_session *s) {
+    rrl_recorder_close(&s->recorder);
+    rrl_run_folder_close(&s->folder);
+    if (s->learners) s->learners->ops->close(&s->learners);
+    if (s->publishing) s->publishing->ops->close(&s->publishing);
+    rrl_learner_close(&s->learner);
+    rrl_adapter_close(&s->adapter);
+    rrl_judge_close(&s->judge);
+    (void)rrl_log_file(s->team->log, NULL);
+}
+
+rrl_status rrl_run(rrl_team *team, rrl_engine *engine, const rrl_run_spec *spec, rrl_run_result *result) {
+    const rrl_config *c = spec->config;
+    int64_t rows = c->training.batch_size * c->training.gradient_accumulation_steps;
+    rrl_session s = {.team = team, .engine = engine, .spec = spec, .config = c, .parts = team->parts,
+                     .scored = team->scored, .groups = (int32_t)(rows / c->generation.num_generations),
+                     .group_size = (int32_t)c->generation.num_generations, .started = rrl_clock(), .result = result};
+    *result = (rrl_run_result){0};
+    team->epoch++;
+    team->peer_failed = false;
+    team->work = (rrl_work){0};
+    rrl_log_run(team->log, spec->dir);
+    rrl_status rc = execute(&s);
+    if (rc != RRL_OK) note_failure(&s, rc);
+    close_session(&s);
+    result->seconds = rrl_clock() - s.started;
+    return rc;
+}
+
+void rrl_run_result_free(rrl_run_result *r) {
+    rrl_metrics_free(&r->metrics, r->n_metrics);
+    r->n_metrics = 0;
+}

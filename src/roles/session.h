@@ -1,0 +1,44 @@
+/* What a run holds on one rank between setup and end; shared by the files of run.c, not for others. */
+#ifndef RRL_ROLES_SESSION_H
+#define RRL_ROLES_SESSION_H
+
+#include "device/collective.h"
+#include "learn/checkpoint.h"
+#include "learn/learner.h"
+#include "record/metrics.h"
+#include "record/run_folder.h"
+#include "roles/generator.h"
+#include "roles/judge.h"
+#include "roles/run.h"
+
+typedef struct {
+    rrl_team *team;
+    rrl_engine *engine;
+    const rrl_run_spec *spec;
+    const rrl_config *config;
+    rrl_judge *judge;
+    rrl_mailbox *parts, *scored;
+    rrl_adapter *adapter;        /* generators and learners of a run with an adapter */
+    rrl_learner *learner;        /* learners of a training run */
+    rrl_collective *learners;    /* gradient sums */
+    rrl_collective *publishing;  /* learner 0 -> pure generators; NULL where nothing is published */
+    rrl_run_folder *folder;      /* recorder */
+    rrl_recorder *recorder;      /* recorder */
+    char digest[65];             /* of the run; recorder */
+    rrl_train_state state;       /* the same on every rank */
+    int32_t groups, group_size;  /* of a training step */
+    double started;
+    rrl_run_result *result;
+} rrl_session;
+
+/** All updates from state.step on; collective. RRL_ERR_REQUEUE after a checkpoint when asked to stop. */
+rrl_status rrl_train_loop(rrl_session *s);
+/** Completions of the evaluation set, judged and recorded under "test"; collective. */
+rrl_status rrl_evaluate(rrl_session *s);
+/** Resident memory at most, bytes. */
+int64_t rrl_peak_memory(void);
+/** JSON of hosts, versions, layout and every rank's work, for /provenance; collective, text on the recorder only (the
+ *  caller frees it). work NULL: without the gathered part, local. */
+rrl_status rrl_provenance(char **out, rrl_session *s, bool gather);
+
+#endif
