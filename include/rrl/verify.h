@@ -26,6 +26,12 @@ rrl_status rrl_answer_rational(char **rational, const char *text, size_t len);
 rrl_status rrl_answer_equal(bool *equal, const char *kind, const char *answer, size_t answer_len,
                             const char *reference, size_t reference_len);
 
+/** Whether an extracted answer counts as one for this reference: a scalar does, a text only where the reference is a
+ *  text too (a line such as "14 or 15" is no answer to 14). NULL never counts; counts == false is an extraction
+ *  failure, recorded as none. */
+rrl_status rrl_answer_counts(bool *counts, const char *answer, size_t answer_len, const char *reference,
+                             size_t reference_len);
+
 /* ---- corruption ---- */
 
 #define RRL_CORRUPTION_LIST(X)                                                                                         \
@@ -85,6 +91,9 @@ typedef struct {
 rrl_status rrl_ensemble_of(rrl_ensemble *out, rrl_ensemble_strategy s, const double *reward, const double *confidence,
                            int n);
 
+/** The same from one completion's verdicts [n], as they stand in a group or a record. */
+rrl_status rrl_ensemble_of_verdicts(rrl_ensemble *out, rrl_ensemble_strategy s, const rrl_verdict *verdicts, int n);
+
 /* ---- the verifier of a run ---- */
 
 typedef struct {
@@ -104,7 +113,9 @@ rrl_status rrl_verifier_open(rrl_verifier **out, rrl_ensemble_strategy s, const 
 void rrl_verifier_close(rrl_verifier **v);
 int rrl_verifier_members(const rrl_verifier *v);
 /** Judge every completion of a group whose text stands in g->text: fills answers (text is rebuilt), verdicts, reward,
- *  C, U, entropies, available, correct, n_reasoning. Batch-wise through the member tables. */
+ *  C, U, entropies, available, correct, n_reasoning. Batch-wise through the member tables. Verdicts are rounded to f32
+ *  before the ensemble is computed, so that records give it back exactly. An answer that does not count for the
+ *  reference (rrl_answer_counts) is none. */
 rrl_status rrl_verifier_judge(rrl_verifier *v, rrl_group *g, const rrl_judged_question *q);
 
 #endif

@@ -1,0 +1,192 @@
+/* The one number in a short answer line: "The kite costs 23", "12 wombats", "3/4 hours", "20%".
+ *
+ * Every character has to be accounted for: words and a little punctuation around one number count; a second number, an
+ * operator, a hedge, or a word that changes the number's scale do not. */
+#include "verify/answer.h"
+
+#include <string.h>
+
+/* or .. uncertain are the reference rules'; the others deny, rescale or re-sign the number in the same way. */
+static const char *const HEDGES[] = {"or",       "between",  "not",     "wrong",    "incorrect", "maybe",    "uncertain",
+                                     "nor",      "neither",  "never",   "cannot",   "perhaps",   "either",   "minus",
+                                     "negative", "half",     "hundred", "thousand", "million",   "millions", "billion",
+                                     "billions", "trillion", "dozen",   "dozens",   "pi",        "versus",   "vs"};
+/* One letter right behind a number is a unit if it is one of these; others are factors or scales: 5x, 10k. */
+static const char UNIT_LETTERS[] = "mgshlLdtcpCFWVAJN";
+
+static bool apostrophe(uint32_t cp) {
+    return cp == '\'';
+}
+
+static uint32_t lower(uint32_t cp) {
+    return cp >= 'A' && cp <= 'Z' ? cp + 32 : cp;
+}
+
+/* p[0..n) is `word`, in any case. */
+static bool same_word(const uint32_t *p, size_t n, const char *word) {
+    if (strlen(word) != n) return false;
+    for (size_t i = 0; i < n; i++)
+        if (lower(p[i]) != (unsigned char)word[i]) return false;
+    return true;
+}
+
+static bool hedge_word(const uint32_t *p, size_t n) {
+    while (n && apostrophe(p[0])) p++, n--;
+    while (n && apostrophe(p[n - 1])) n--;
+    if (n > 3 && same_word(p + n - 3, 3, "n't")) return true;
+    for (size_t k = 0; k < sizeof HEDGES / sizeof *HEDGES; k++)
+        if (same_word(p, n, HEDGES[k])) return true;
+    return n == 1 && lower(p[0]) == 0x3C0; /* Greek pi */
+}
+
+bool rrl_sentence_hedges(const uint32_t *p, size_t n) {
+    for (size_t i = 0; i < n;) {
+        size_t end = i;
+        while (end < n && (rrl_point_letter(p[end]) || apostrophe(p[end]))) end++;
+        if (end > i && hedge_word(p + i, end - i)) return true;
+        i = end > i ? end : i + 1;
+    }
+    return false;
+}
+
+typedef struct {
+    const uint32_t *p;
+    size_t n, i;
+    int numbers;           /* seen so far */
+    bool sentence;         /* a sentence ended since the last number */
+    size_t begin, end;     /* the number */
+    rrl_scalar value;
+} reader;
+
+static uint32_t at(const reader *r, size_t i) {
+    return i < r->n ? r->p[i] : 0;
+}
+
+static uint32_t before(const reader *r, size_t i) {
+    return i > 0 ? r->p[i - 1] : 0;
+}
+
+/* A word of one letter ends or begins at the nearest solid character: x - 5, 5 - x. */
+static bool lone_letter_before(const reader *r, size_t i) {
+    while (before(r, i) == ' ') i--;
+    return rrl_point_letter(before(r, i)) && !rrl_point_letter(i > 1 ? r->p[i - 2] : 0);
+}
+
+static bool lone_letter_after(const reader *r, size_t i) {
+    while (at(r, i) == ' ') i++;
+    return rrl_point_letter(at(r, i)) && !rrl_point_letter(at(r, i + 1));
+}
+
+/* Letters right behind the number: an ordinal or unit (12th, 5cm) unless it is a lone letter that is no unit. */
+static bool factor_behind(const reader *r, size_t i) {
+    if (!rrl_point_letter(at(r, i)) || rrl_point_letter(at(r, i + 1))) return false;
+    return at(r, i) >= 0x80 || !strchr(UNIT_LETTERS, (int)at(r, i));
+}
+
+/* [sign] quantity at r->i, its digits at `digits`. */
+static bool read_number(reader *r, size_t digits) {
+    rrl_scalar s = {0};
+    size_t begin = r->i, end = digits;
+    if (rrl_point_letter(before(r, begin)) || before(r, begin) == '.') return false; /* B12, x-5, ..5 */
+    if (r->numbers && (!r->sentence || before(r, begin) != ' ')) return false;
+    if (begin != digits) rrl_scalar_put(&s, (char)r->p[begin]);
+    if (rrl_lex_quantity(&s, r->p, r->n, &end) != RRL_LEX_OK || factor_behind(r, end)) return false;
+    if (r->numbers && !rrl_scalar_same(&s, &r->value)) return false;
+    if (!r->numbers) {
+        r->begin = begin;
+        r->end = end;
+        r->value = s;
+    }
+    r->numbers++;
+    r->sentence = false;
+    r->i = end;
+    while (at(r, r->i) == ' ' && (at(r, r->i + 1) == ' ' || at(r, r->i + 1) == '%' || at(r, r->i + 1) == 0xB0)) r->i++;
+    if (at(r, r->i) == '%' || at(r, r->i) == 0xB0) r->i++;
+    return true;
+}
+
+/* A sign belongs to digits right behind it, or, at the start of the text, behind blanks too. */
+static bool read_sign(reader *r) {
+    uint32_t sign = r->p[r->i], previous = before(r, r->i);
+    size_t digits = r->i + 1;
+    bool first = r->i == 0;
+    for (size_t k = 0; k < r->i && !first; k++) {
+        if (r->p[k] != ' ') break;
+        first = k + 1 == r->i;
+    }
+    while (first && at(r, digits) == ' ') digits++;
+    if (rrl_number_at(r->p, r->n, digits) && (first || previous == ' ' || previous == ':')) return read_number(r, digits);
+    if (sign == '+' || rrl_number_at(r->p, r->n, digits)) return false; /* 3-4, x+1, --5 */
+    bool lone_before = lone_letter_before(r, r->i), lone_after = lone_letter_after(r, r->i + 1);
+    bool hyphen = rrl_point_letter(previous) && rrl_point_letter(at(r, r->i + 1)); /* T-shirts */
+    r->i++;
+    return hyphen ? !(lone_before && lone_after) : !(lone_before || lone_after);
+}
+
+/* m^2, cm^{3} */
+static bool read_power_of_unit(reader *r) {
+    size_t i = r->i + 1;
+    bool braced = at(r, i) == '{';
+    if (braced) i++;
+    uint32_t power = at(r, i);
+    size_t back = r->i;
+    while (before(r, back) == ' ') back--;
+    if (!r->numbers || !rrl_point_letter(before(r, back)) || (power != '2' && power != '3')) return false;
+    i++;
+    if (braced && at(r, i++) != '}') return false;
+    if (rrl_number_at(r->p, r->n, i)) return false;
+    r->i = i;
+    return true;
+}
+
+/* One character outside numbers. */
+static bool read_other(reader *r) {
+    uint32_t c = r->p[r->i];
+    bool allowed = rrl_point_letter(c) || c == ' ' || apostrophe(c);
+    if (!r->numbers) {
+        allowed = allowed || c == ':';
+    } else {
+        if (c == '^') return read_power_of_unit(r);
+        if (c == '.' && (at(r, r->i + 1) == ' ' || r->i + 1 == r->n)) r->sentence = true;
+        allowed = allowed || c == '.' || c == ',' || c == '(' || c == ')' || c == 0xB2 || c == 0xB3 ||
+                  (c == '/' && rrl_point_letter(before(r, r->i)) && rrl_point_letter(at(r, r->i + 1)));
+    }
+    r->i++;
+    return allowed;
+}
+
+/* "x = 5": one letter, the sign, and a scalar that fills the rest. */
+static bool read_assignment(size_t *begin, const uint32_t *p, size_t n) {
+    size_t i = 0;
+    rrl_scalar s;
+    while (i < n && p[i] == ' ') i++;
+    if (i >= n || !rrl_point_letter(p[i])) return false;
+    for (i++; i < n && p[i] == ' '; i++) {}
+    if (i >= n || p[i] != '=' || !rrl_scalar_parse(&s, p + i + 1, n - i - 1)) return false;
+    for (i++; p[i] == ' '; i++) {}
+    *begin = i;
+    return true;
+}
+
+rrl_status rrl_sentence_number(bool *found, size_t *begin, size_t *end, const uint32_t *p, size_t n) {
+    *found = false;
+    while (n && p[n - 1] == ' ') n--;
+    if (read_assignment(begin, p, n)) {
+        *end = n;
+        *found = true;
+        return RRL_OK;
+    }
+    if (rrl_sentence_hedges(p, n)) return RRL_OK;
+    reader r = {.p = p, .n = n};
+    while (r.i < n) {
+        bool go_on = rrl_number_at(p, n, r.i)             ? read_number(&r, r.i)
+                     : p[r.i] == '-' || p[r.i] == '+' ? read_sign(&r)
+                                                         : read_other(&r);
+        if (!go_on) return RRL_OK;
+    }
+    if (r.numbers == 0 || !rrl_scalar_valued(&r.value)) return RRL_OK;
+    *begin = r.begin;
+    *end = r.end;
+    *found = true;
+    return RRL_OK;
+}
