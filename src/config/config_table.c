@@ -88,7 +88,7 @@ static const rrl_key RECORDS_KEYS[] = {RRL_RECORDS_KEYS(X)};
 
 static const rrl_section DATASET = {
     KEYS(DATASET_KEYS), .size = sizeof(rrl_dataset_config),
-    .given_offset = offsetof(rrl_dataset_config, given),
+    .given_offset = offsetof(rrl_dataset_config, given), .optional = true,
     .doc = "A pool of questions: rows with a question and its reference answer."};
 static const rrl_section MODEL = {KEYS(MODEL_KEYS), .size = sizeof(rrl_model_section),
                                   .given_offset = RRL_NO_OFFSET,

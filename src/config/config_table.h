@@ -54,6 +54,7 @@ struct rrl_section {
     size_t n_children;
     size_t size;           /* of the struct */
     size_t given_offset;   /* of bool given; RRL_NO_OFFSET = none */
+    bool optional;         /* stays out of a resolved file where it was not given */
     const char *shorthand; /* key that a bare scalar in the section's place sets; NULL = none */
     const char *doc;
 };
