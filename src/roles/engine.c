@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/files.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -34,16 +33,13 @@ static void pool_close(rrl_pool *p) {
 }
 
 static rrl_status read_questions(rrl_questions **out, const rrl_config *c, const rrl_dataset_config *d) {
-    char *path = NULL, *folder = NULL, *pools = NULL;
+    char *path = NULL, *pools = NULL;
     rrl_status rc = RRL_OK;
     if (strcmp(d->source, "synthetic") == 0)
         return rrl_questions_synthetic(out, d->limit > 0 ? d->limit : 64,
                                        d->shuffle_seed < 0 ? 0 : (uint64_t)d->shuffle_seed, d->id_prefix);
     RRL_GOTO(rrl_config_dataset_path(&path, c, d));
-    if (d->pool[0]) { /* the row numbers lie beside the files they number */
-        RRL_GOTO(rrl_path_parent(&folder, path));
-        RRL_GOTO(rrl_path_join(&pools, folder, "pools.json"));
-    }
+    RRL_GOTO(rrl_config_pools_path(&pools, c, d));
     bool gsm8k = strcmp(d->source, "gsm8k") == 0;
     rrl_questions_spec spec = {.path = path, .question_column = d->question_column, .answer_column = d->answer_column,
                                .answer_separator = d->answer_separator[0] ? d->answer_separator : gsm8k ? "####" : NULL,
@@ -52,7 +48,6 @@ static rrl_status read_questions(rrl_questions **out, const rrl_config *c, const
     RRL_GOTO(rrl_questions_open(out, &spec));
 done:
     free(path);
-    free(folder);
     free(pools);
     return rc;
 }

@@ -14,7 +14,8 @@ typedef struct {
 } rrl_condition;
 
 /** The conditions in their fixed order: arm, level, seed, method. mode fixture: method fixture_verifier_audit. Arms that
- *  share a name may not share a level. Errors: RRL_ERR_CONFIG. The caller frees with rrl_conditions_free. */
+ *  share a name may not share a level. The study must outlive the list (texts of the arms are borrowed). Errors:
+ *  RRL_ERR_CONFIG. The caller frees with rrl_conditions_free. */
 rrl_status rrl_conditions_list(rrl_condition **out, int64_t *n, const rrl_config *study);
 void rrl_conditions_free(rrl_condition **c, int64_t n);
 
