@@ -1,4 +1,9 @@
-/* Metrics of judged completions (REFERENCE.md section 3). Undefined is missing (defined = 0, NaN), never 0. */
+/* Metrics of judged completions (REFERENCE.md section 3). Undefined is missing (defined = 0, NaN), never 0.
+ *
+ * Means run over what is known: a completion without a reward is left out of observed_reward, one that was not judged
+ * of independent_accuracy. Metrics "of a question" (pass@k, consistency, diversity) are means over the questions where
+ * they are defined: pass@k needs k completions, consistency a pair. Two answers are the same when they are the same
+ * rational number, or else when their normal forms are equal; completions without an answer share one symbol. */
 #ifndef RRL_RECORD_METRICS_H
 #define RRL_RECORD_METRICS_H
 
@@ -24,14 +29,16 @@ enum { RRL_METRICS_MAX = 64 };
     X(mean_generated_tokens, "tokens", "mean completion length")                                                       \
     X(truncation_rate, "1", "share that met the length limit")
 
-/** All metrics of a set; names are static or point into the returned buffer's lifetime (pass@k: static table up to 4096
- *  by rrl_metrics_free). k [n_k] ascending. Errors: RRL_ERR_NOMEM. */
+/** All metrics of a set in the order of the list, then pass@k; names live as long as *out. k [n_k] ascending. A set read
+ *  without text has no answer_consistency and answer_diversity (undefined). Errors: RRL_ERR_NOMEM, RRL_ERR_RANGE (more
+ *  than RRL_METRICS_MAX). */
 rrl_status rrl_metrics_of(rrl_metric **out, int *n, const rrl_record_set *s, const int64_t *k, int64_t n_k);
 /** The same from judged groups in question order (head.question ascending), before they are recorded. */
 rrl_status rrl_metrics_of_groups(rrl_metric **out, int *n, rrl_group *const *groups, int64_t n_groups, const int64_t *k,
                                  int64_t n_k);
+/** Free what the two above made. */
 void rrl_metrics_free(rrl_metric **m, int n);
-/** Unbiased pass@k of one question: 1 - prod_{i=n-c+1..n} (1 - k/i); 1 if n - c < k. */
+/** Unbiased pass@k of one question: 1 - prod_{i=n-c+1..n} (1 - k/i); 1 if n - c < k. NaN if k > n. */
 double rrl_pass_at_k(int64_t n, int64_t c, int64_t k);
 
 #endif
