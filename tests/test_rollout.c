@@ -424,6 +424,106 @@ static void test_keys(const char *dir) {
     world_close(&w);
 }
 
+/* Log-probs of every token of the vocabulary after the prompt and `prefix`, from one slot: one sequence each. */
+static int next_logps(rrl_slot_engine *e, float *logp, const rrl_request *q, const int32_t *prefix, int32_t n,
+                      rrl_adapter *a) {
+    enum { VOCAB = 272, MOST = 8 };
+    static int32_t tokens[VOCAB * MOST], n_tokens[VOCAB];
+    static uint32_t samples[VOCAB];
+    static float all[VOCAB * MOST];
+    if (!CHECK(n < MOST)) return 0;
+    for (int32_t v = 0; v < VOCAB; v++) {
+        memcpy(tokens + v * (n + 1), prefix, (size_t)n * sizeof *tokens);
+        tokens[v * (n + 1) + n] = v;
+        n_tokens[v] = n + 1;
+    }
+    const rrl_slot slot = {.prompt = q->prompt,
+                           .n_prompt = q->n_prompt,
+                           .n_seqs = VOCAB,
+                           .tokens = tokens,
+                           .n_tokens = n_tokens,
+                           .temperature = q->sampling.temperature == 0 ? 1.0f : (float)q->sampling.temperature,
+                           .samples = samples};
+    if (!CHECK_OK(rrl_slot_forward(e, all, NULL, &slot, a))) return 0;
+    for (int32_t v = 0; v < VOCAB; v++) logp[v] = all[v * (n + 1) + n];
+    return 1;
+}
+
+/* Each token is the first whose running probability in order of ids exceeds the uniform of (key, sample, index of the
+ * token), by the host's random numbers and the training forward's probabilities. */
+static void test_draws(const char *dir) {
+    static int32_t prompt[] = {17, 201, 5, 99, 40};
+    world w;
+    rrl_slot_engine *e = NULL;
+    result got = {0};
+    int64_t index = 0;
+    float logp[VOCAB_AT_LEAST];
+    const rrl_request q = {.prompt = prompt,
+                           .n_prompt = 5,
+                           .first = 3,
+                           .count = 6,
+                           .adapter = 0,
+                           .sampling = {0.9, 1.0, 1.0, 0, 6},
+                           .key = {.seed = 77, .purpose = RRL_RNG_TRAIN, .step = 9, .question = 1u << 20, .attempt = 2},
+                           .user = &index};
+    if (!world_open(&w, dir, "llama", "auto", 1)) return;
+    if (CHECK_OK(rrl_slot_engine_open(&e, w.model, 2048, VOCAB_AT_LEAST)) && generate(&w, &got, &q, 1, 4)) {
+        const int32_t *tokens = got.tokens;
+        for (int32_t s = 0; s < q.count; tokens += got.n_tokens[s++])
+            for (int32_t k = 0; k < got.n_tokens[s]; k++) {
+                rrl_rng_key key = q.key;
+                key.sample = (uint32_t)(q.first + s);
+                const double u = rrl_rng_uniform(&key, (uint32_t)k);
+                double sum = 0;
+                int32_t v = -1;
+                if (!next_logps(e, logp, &q, tokens, k, w.adapters[0])) break;
+                while (v + 1 < VOCAB_AT_LEAST && sum <= u) sum += exp((double)logp[++v]);
+                CHECK_EQ_INT(tokens[k], v);
+            }
+        CHECK(got.total > 20);
+    }
+    rrl_slot_engine_close(&e);
+    results_free(&got, 1);
+    world_close(&w);
+}
+
+/* A penalty so large that no token of the prompt or the completion so far can win again: the greedy token is the best
+ * of all others. Without a penalty this prompt repeats 151. */
+static void test_penalty(const char *dir) {
+    static int32_t prompt[] = {79, 151, 151};
+    world w;
+    rrl_slot_engine *e = NULL;
+    result got = {0};
+    int64_t index = 0;
+    float logp[VOCAB_AT_LEAST];
+    const rrl_request q = {.prompt = prompt,
+                           .n_prompt = 3,
+                           .count = 3,
+                           .adapter = 0,
+                           .sampling = {0.0, 1.0, 1e9, 0, 7},
+                           .user = &index};
+    if (!world_open(&w, dir, "llama", "auto", 1)) return;
+    if (CHECK_OK(rrl_slot_engine_open(&e, w.model, 2304, VOCAB_AT_LEAST)) && generate(&w, &got, &q, 1, 2)) {
+        const int32_t *tokens = got.tokens;
+        for (int32_t s = 0; s < q.count; tokens += got.n_tokens[s++]) {
+            char seen[VOCAB_AT_LEAST] = {[79] = 1, [151] = 1};
+            for (int32_t k = 0; k < got.n_tokens[s]; k++) {
+                int32_t best = -1;
+                if (!next_logps(e, logp, &q, tokens, k, w.adapters[0])) break;
+                for (int32_t v = 0; v < VOCAB_AT_LEAST; v++)
+                    if (!seen[v] && (best < 0 || logp[v] > logp[best])) best = v;
+                CHECK_EQ_INT(tokens[k], best);
+                CHECK(logp[tokens[k]] == got.logprobs[tokens - got.tokens + k]); /* recorded before the penalty */
+                seen[tokens[k]] = 1;
+            }
+        }
+        CHECK(got.total >= 9);
+    }
+    rrl_slot_engine_close(&e);
+    results_free(&got, 1);
+    world_close(&w);
+}
+
 /* Greedy on the fourth golden prompt draws 182 first, which is an end token here. */
 static void test_first_is_end(const char *dir) {
     static int32_t prompt[] = {141, 256, 221, 27, 219, 107, 108, 150, 224, 15, 165, 158, 55, 207, 75, 30, 139};
@@ -458,7 +558,7 @@ static void test_tight_pool(const char *dir) {
     int64_t at_limit = 0;
     for (int k = 0; k < LONGEST; k++) prompt[k] = 3 + k;
     if (!world_open(&w, dir, "llama", "auto", 1)) return;
-    for (int round = 0; round < 24; round++) {
+    for (int round = 0; round < 12; round++) {
         const rrl_rng_key key = {.seed = 8, .purpose = RRL_RNG_FIXTURE, .sample = (uint32_t)round};
         const int32_t batch_limit = 1 + round % 6, context = LONGEST + round % 3 * 16;
         rrl_rollout *r = NULL;
@@ -596,6 +696,8 @@ int main(void) {
     test_same_bits(dir, "llama", 0);
     test_same_bits(dir, "llama", 0.1f);
     test_keys(dir);
+    test_draws(dir);
+    test_penalty(dir);
     test_first_is_end(dir);
     test_tight_pool(dir);
     test_refusals(dir);
