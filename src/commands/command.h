@@ -11,7 +11,8 @@
 typedef struct {
     void *world; /* MPI_Comm * of all ranks */
     int rank, size;
-    rrl_log *log; /* may be NULL */
+    rrl_log *log;     /* may be NULL */
+    bool speaks;      /* this rank prints the error; rank 0, until a team has agreed who failed */
 } rrl_command_context;
 
 /** Run a command. Called by every rank of the world; results go to stdout of rank 0. A command that only

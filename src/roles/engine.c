@@ -119,16 +119,30 @@ static rrl_status open_model(rrl_engine *e, const rrl_team *team, const char *is
                             longest + (int32_t)c->generation.max_tokens);
 }
 
-static rrl_status open_all(rrl_engine *e, rrl_team *team, bool train, const char *isa, int threads) {
-    bool works = team->generators.index >= 0 || team->learners.index >= 0;
-    bool fixture = e->config->model.backend == RRL_BACKEND_FIXTURE;
+/* All but the weights. */
+static rrl_status open_texts(rrl_engine *e, bool train) {
     strcpy(e->model_digest, "fixture");
-    if (!fixture) {
+    if (e->config->model.backend != RRL_BACKEND_FIXTURE) {
         RRL_TRY(rrl_config_model_dir(&e->model_dir, e->config));
         RRL_TRY(open_tokenizer(e));
     }
-    RRL_TRY(open_pools(e, train));
-    return works && !fixture ? open_model(e, team, isa, threads) : RRL_OK;
+    return open_pools(e, train);
+}
+
+static rrl_status open_all(rrl_engine *e, rrl_team *team, bool train, const char *isa, int threads) {
+    bool works = team->generators.index >= 0 || team->learners.index >= 0;
+    RRL_TRY(open_texts(e, train));
+    return works && e->prompt ? open_model(e, team, isa, threads) : RRL_OK;
+}
+
+rrl_status rrl_engine_open_plan(rrl_engine **out, const rrl_config *config, bool train) {
+    rrl_engine *e = NULL;
+    RRL_TRY(rrl_alloc(&e, 1, sizeof *e, "engine"));
+    e->config = config;
+    rrl_status rc = open_texts(e, train);
+    if (rc == RRL_OK) *out = e;
+    else rrl_engine_close(&e);
+    return rc;
 }
 
 rrl_status rrl_engine_open(rrl_engine **out, rrl_team *team, const rrl_config *config, bool train, const char *isa,

@@ -35,6 +35,8 @@ typedef struct {
  *  longer than the context: id and lengths), RRL_ERR_CONFIG. */
 rrl_status rrl_engine_open(rrl_engine **out, rrl_team *team, const rrl_config *config, bool train, const char *isa,
                            int threads);
+/** The engine without weights, for plans: config, tokenizer, prompts and pools. Local. */
+rrl_status rrl_engine_open_plan(rrl_engine **out, const rrl_config *config, bool train);
 void rrl_engine_close(rrl_engine **e);
 /** Threads for this rank: given, else config, else OMP_NUM_THREADS, else cores of the affinity mask / ranks on node. */
 int rrl_engine_threads(const rrl_config *config, int given, int ranks_on_node);

@@ -126,7 +126,11 @@ rrl_status rrl_team_agree(rrl_team *t, rrl_status mine, const char *point) {
     t->watch.phase = point;
     RRL_TRY(rrl_team_max(t, all, 2));
     if (all[0] == RRL_OK) return RRL_OK;
-    if (mine != RRL_OK && !t->peer_failed) return mine;
+    if (mine != RRL_OK && all[1] == t->rank) return mine;
+    if (mine != RRL_OK && !t->peer_failed) { /* failed alike: the message stays, the other rank says it */
+        t->peer_failed = true;
+        return mine;
+    }
     t->peer_failed = true;
     return RRL_FAIL((rrl_status)all[0], "rank %d failed before the point \"%s\"", (int)all[1], point);
 }

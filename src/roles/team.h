@@ -48,7 +48,7 @@ typedef struct {
     rrl_watch watch;
     rrl_log *log;
     rrl_work work;
-    bool peer_failed; /* the last error was another rank's: this one prints nothing */
+    bool peer_failed; /* another rank has said, or will say, what failed: this one prints nothing */
 } rrl_team;
 
 /** Split world into teams of config->parallel.ranks_per_team (0: all ranks, or 1 where `study`); collective over world.

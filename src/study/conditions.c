@@ -127,3 +127,13 @@ done:
     rrl_conditions_free(&list, count);
     return rc;
 }
+
+bool rrl_study_trains(const rrl_config *study) {
+    rrl_condition *list = NULL;
+    int64_t n = 0;
+    bool trains = false;
+    if (rrl_conditions_list(&list, &n, study) != RRL_OK) return true; /* the error comes again where it is returned */
+    for (int64_t i = 0; i < n; i++) trains = trains || list[i].trains;
+    rrl_conditions_free(&list, n);
+    return trains;
+}

@@ -1,0 +1,119 @@
+/* The plan: conditions, batch geometry, ranks and roles, sampling, memory, work. */
+#include "commands/plan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "learn/learner.h"
+
+enum { OPTIMISER_VECTORS = 5, /* gradient, scratch, two moments, one node of the tree */ MIB = 1 << 20 };
+/* Resident size of the program and its libraries before anything is opened (measured, Open MPI 4.1). */
+static const double PROGRAM_MIB = 45;
+
+static void print_geometry(const rrl_config *c) {
+    long long g = c->generation.num_generations, rows = c->training.batch_size * c->training.gradient_accumulation_steps;
+    long long slot = c->training.slot_rows > 0 ? c->training.slot_rows : g;
+    printf("training     %lld updates of %lld questions x %lld completions (%lld rows, micro-batches of %lld), slots of "
+           "%lld rows: %lld a step\n",
+           (long long)c->training.max_steps, rows / g, g, rows, (long long)c->training.batch_size, slot, rows / slot);
+    printf("loss         %s, beta %g, epsilon %g, lr %g %s, LoRA r %lld alpha %g dropout %g\n",
+           RRL_ENUM_TEXTS(RRL_LOSS_LIST)[c->training.loss_type], c->training.beta, c->training.epsilon,
+           c->training.learning_rate, RRL_ENUM_TEXTS(RRL_SCHEDULER_LIST)[c->training.lr_scheduler],
+           (long long)c->training.lora.r, c->training.lora.alpha, c->training.lora.dropout);
+}
+
+static void print_sampling(const rrl_config *c, const rrl_engine *e) {
+    printf("sampling     temperature %g, top_p %g, top_k %lld, repetition penalty %g, at most %lld tokens\n",
+           c->generation.temperature, c->generation.top_p, (long long)c->generation.top_k,
+           c->generation.repetition_penalty, (long long)c->generation.max_tokens);
+    if (!e->prompt) return;
+    printf("prompt       %s, end tokens", rrl_prompt_name(e->prompt));
+    for (int32_t i = 0; i < e->dims.n_eos; i++) printf(" %d", e->dims.eos[i]);
+    printf(", longest prompt %d of context %d\n",
+           e->train.longest > e->test.longest ? e->train.longest : e->test.longest, e->dims.max_positions);
+}
+
+static void print_layout(const rrl_setup *s, const rrl_options *o, int32_t slots, bool trains) {
+    const rrl_team *t = s->team;
+    printf("layout       %d team(s) of %d rank(s): %s %d generators, %d verifiers, %d learners; %d thread(s) a rank\n",
+           t->count, t->size, t->colocated ? "colocated," : "split,", t->generators.n, t->verifiers.n, t->learners.n,
+           rrl_engine_threads(s->config, (int)o->threads, t->ranks_on_node));
+    if (trains && t->learners.n > slots)
+        printf("note         %d of %d learners idle: a step has %d slots (training.slot_rows)\n", t->learners.n - slots,
+               t->learners.n, slots);
+}
+
+/* Bytes of one rank that generates and learns; the largest parts by name. */
+static void print_memory(const rrl_setup *s, const rrl_engine *e, bool trains) {
+    const rrl_config *c = s->config;
+    int32_t longest = e->train.longest > e->test.longest ? e->train.longest : e->test.longest;
+    int32_t slot_rows = (int32_t)(c->training.slot_rows > 0 ? c->training.slot_rows : c->generation.num_generations);
+    double weights = (double)rrl_model_bytes(&e->dims);
+    double rollout = (double)rrl_rollout_bytes(&e->dims, (int32_t)c->generation.batch_limit,
+                                               longest + (int32_t)c->generation.max_tokens);
+    double slot = 0, optimiser = 0;
+    if (trains) {
+        slot = (double)rrl_slot_engine_bytes(&e->dims, e->train.longest + slot_rows * (int32_t)c->generation.max_tokens,
+                                             slot_rows + 1, (int32_t)c->training.lora.r);
+        /* every linear layer of a block: r (in + out) */
+        double h = e->dims.hidden, q = (double)e->dims.heads * e->dims.head_dim, i = e->dims.intermediate,
+               kv = (double)e->dims.kv_heads * e->dims.head_dim;
+        double per_layer = (h + q) + 2 * (h + kv) + (q + h) + 2 * (h + i) + (i + h);
+        optimiser = (1 + OPTIMISER_VECTORS) * sizeof(float) * (double)c->training.lora.r * per_layer * e->dims.layers;
+    }
+    printf("memory       a rank: weights %.1f MiB, cache and decode %.1f MiB, training slot %.1f MiB, adapter and "
+           "optimiser %.1f MiB; about %.0f MiB in all\n",
+           weights / MIB, rollout / MIB, slot / MIB, optimiser / MIB,
+           PROGRAM_MIB + (weights + rollout + slot + optimiser) / MIB);
+}
+
+static rrl_status print_conditions(const rrl_config *c) {
+    rrl_condition *list = NULL;
+    int64_t n = 0, trained = 0;
+    RRL_TRY(rrl_conditions_list(&list, &n, c));
+    for (int64_t i = 0; i < n; i++) trained += list[i].trains;
+    printf("conditions   %lld, of which %lld train\n", (long long)n, (long long)trained);
+    for (int64_t i = 0; i < n; i++)
+        printf("  %3lld  %s\n", (long long)i, list[i].dir + strlen(c->output_dir) + 1);
+    rrl_conditions_free(&list, n);
+    return RRL_OK;
+}
+
+static void print_work(const rrl_config *c, const rrl_engine *e, bool trains) {
+    double limit = (double)c->generation.max_tokens, g = (double)c->generation.num_generations;
+    double rows = (double)(c->training.batch_size * c->training.gradient_accumulation_steps);
+    if (trains)
+        printf("work         a trained condition samples and trains on at most %.3g tokens\n",
+               (double)c->training.max_steps * rows * limit / (double)c->training.num_iterations);
+    if (e->test.questions)
+        printf("evaluation   %lld questions x %lld completions, at most %.3g tokens a condition\n",
+               (long long)e->test.questions->n, (long long)c->generation.num_generations,
+               (double)e->test.questions->n * g * limit);
+}
+
+rrl_status rrl_plan_print(const rrl_setup *s, const rrl_options *o, rrl_purpose purpose) {
+    rrl_status rc = RRL_OK;
+    rrl_engine *e = NULL;
+    const rrl_config *c = s->config;
+    bool study = purpose == RRL_FOR_STUDY;
+    bool trains = purpose == RRL_FOR_TRAIN || (study && rrl_study_trains(c));
+    int32_t slot_rows = (int32_t)(c->training.slot_rows > 0 ? c->training.slot_rows : c->generation.num_generations);
+    int32_t slots = (int32_t)(c->training.batch_size * c->training.gradient_accumulation_steps / slot_rows);
+    RRL_TRY(rrl_engine_open_plan(&e, c, trains));
+    printf("config       %s is valid for %s\n", c->file, study ? "study" : trains ? "train" : "eval");
+    printf("output       %s\n", c->output_dir);
+    if (e->train.questions) printf("train        %lld questions\n", (long long)e->train.questions->n);
+    if (e->test.questions) printf("test         %lld questions\n", (long long)e->test.questions->n);
+    else printf("test         none: no evaluation (give experiment.train_dataset and dataset)\n");
+    if (study) RRL_GOTO(print_conditions(c));
+    if (trains) print_geometry(c);
+    print_sampling(c, e);
+    print_layout(s, o, slots, trains);
+    if (e->dims.layers > 0) print_memory(s, e, trains);
+    print_work(c, e, trains);
+done:
+    rrl_engine_close(&e);
+    return rc;
+}

@@ -1,0 +1,10 @@
+/* The resolved plan of a config, as `validate` and --dry-run print it: what would run, how, and what it takes. */
+#ifndef RRL_COMMANDS_PLAN_H
+#define RRL_COMMANDS_PLAN_H
+
+#include "commands/setup.h"
+
+/** Print the plan to stdout; reads data and model headers, no weights. Local. */
+rrl_status rrl_plan_print(const rrl_setup *s, const rrl_options *o, rrl_purpose purpose);
+
+#endif

@@ -1,0 +1,87 @@
+/* From a command line to a team with an open engine. */
+#define _GNU_SOURCE
+#include "commands/setup.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/plan.h"
+#include "rrl/version.h"
+
+static void say_notes(const rrl_config *c, rrl_command_context *ctx) {
+    char *notes = NULL, *save = NULL;
+    if (ctx->rank != 0 || rrl_config_notes(&notes, c) != RRL_OK) return;
+    for (char *line = strtok_r(notes, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+        rrl_event(ctx->log, RRL_LOG_WARN, "config_note", "text=%s", rrl_log_quoted(line));
+    free(notes);
+}
+
+rrl_status rrl_setup_open(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, rrl_purpose purpose) {
+    RRL_TRY(rrl_config_open(&s->config, o->arguments.v[0], o->set.v, o->set.n));
+    RRL_TRY(rrl_config_check(s->config, purpose));
+    say_notes(s->config, ctx);
+    return rrl_team_open(&s->team, *(MPI_Comm *)ctx->world, &s->config->parallel, purpose == RRL_FOR_STUDY, ctx->log);
+}
+
+static void banner(const rrl_setup *s, rrl_command_context *ctx, int threads) {
+    cpu_set_t set;
+    const rrl_team *t = s->team;
+    int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    if (ctx->rank != 0) return;
+    rrl_event(ctx->log, RRL_LOG_INFO, "start", "rrl=%s teams=%d ranks=%d threads=%d generators=%d verifiers=%d "
+              "learners=%d device=%s isa=%s numeric=%s", RRL_VERSION, t->count, t->size, threads, t->generators.n,
+              t->verifiers.n, t->learners.n, s->engine->device ? "cpu" : "none",
+              s->engine->device ? rrl_device_isa(s->engine->device) : "none",
+              s->engine->device ? rrl_device_numeric_path(s->engine->device) : "none");
+    if (threads * t->ranks_on_node > cores)
+        rrl_event(ctx->log, RRL_LOG_WARN, "oversubscribed", "ranks_on_node=%d threads=%d cores=%d advice=%s",
+                  t->ranks_on_node, threads, cores, rrl_log_quoted("fewer ranks or --threads 1"));
+}
+
+rrl_status rrl_setup_engine(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, bool train) {
+    RRL_TRY(rrl_engine_open(&s->engine, s->team, s->config, train, o->isa, (int)o->threads));
+    banner(s, ctx, rrl_engine_threads(s->config, (int)o->threads, s->team->ranks_on_node));
+    return RRL_OK;
+}
+
+void rrl_setup_close(rrl_setup *s) {
+    rrl_engine_close(&s->engine);
+    rrl_team_close(&s->team);
+    rrl_config_close(&s->config);
+}
+
+static void print_result(const rrl_setup *s, const rrl_run_result *r) {
+    if (r->complete_before) {
+        printf("%s is complete; nothing was done (--fresh starts it again)\n", s->config->output_dir);
+        return;
+    }
+    printf("%s complete in %.1f s\n", s->config->output_dir, r->seconds);
+    for (int i = 0; i < r->n_metrics; i++)
+        if (r->metrics[i].defined) printf("  %-32s %10.4f\n", r->metrics[i].name, r->metrics[i].value);
+        else printf("  %-32s %10s\n", r->metrics[i].name, "undefined");
+}
+
+rrl_status rrl_setup_run(const rrl_options *o, rrl_command_context *ctx, rrl_purpose purpose) {
+    rrl_setup s = {0};
+    rrl_status rc = RRL_OK;
+    rrl_run_result result = {0};
+    bool train = purpose == RRL_FOR_TRAIN;
+    RRL_GOTO(rrl_setup_open(&s, o, ctx, purpose));
+    if (o->dry_run) {
+        if (ctx->rank == 0) rc = rrl_plan_print(&s, o, purpose);
+        goto done;
+    }
+    RRL_GOTO(rrl_setup_engine(&s, o, ctx, train));
+    rrl_run_spec spec = {.config = s.config, .dir = s.config->output_dir, .arm = "", .method = train ? "train" : "eval",
+                         .level = NAN, .train = train, .resume = o->resume, .fresh = o->fresh};
+    RRL_GOTO(rrl_run(s.team, s.engine, &spec, &result));
+    if (s.team->rank == s.team->recorder) print_result(&s, &result);
+done:
+    if (s.team) ctx->speaks = !s.team->peer_failed;
+    rrl_run_result_free(&result);
+    rrl_setup_close(&s);
+    return rc;
+}

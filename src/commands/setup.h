@@ -1,0 +1,22 @@
+/* What train, eval, study and validate share: config, team and engine of a command line. */
+#ifndef RRL_COMMANDS_SETUP_H
+#define RRL_COMMANDS_SETUP_H
+
+#include "commands/command.h"
+#include "study/study.h"
+
+typedef struct {
+    rrl_config *config;
+    rrl_team *team;
+    rrl_engine *engine;
+} rrl_setup;
+
+/** Read and check the config, say what has no effect, split the ranks; collective. */
+rrl_status rrl_setup_open(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, rrl_purpose purpose);
+/** Open the engine and print the banner; collective over the team. */
+rrl_status rrl_setup_engine(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, bool train);
+void rrl_setup_close(rrl_setup *s);
+/** One run and its result on stdout: train and eval. */
+rrl_status rrl_setup_run(const rrl_options *o, rrl_command_context *ctx, rrl_purpose purpose);
+
+#endif
