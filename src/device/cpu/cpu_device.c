@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "device/cpu/cpu.h"
 
-#ifdef RRL_X86
+#if defined(__x86_64__)
 /* The compiler's run-time check also asks whether the system saves the registers. */
 static bool has_avx2(void) {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -24,11 +24,11 @@ static const struct {
     const rrl_kernels *kernels;
     bool (*available)(void);
 } ISAS[] = {
-#ifdef RRL_X86
+#if defined(__x86_64__)
     {&rrl_kernels_avx512, has_avx512},
     {&rrl_kernels_avx2, has_avx2},
 #endif
-
+    {&rrl_kernels_portable, always},
     {&rrl_kernels_reference, always},
 };
 enum { N_ISAS = sizeof ISAS / sizeof ISAS[0] };

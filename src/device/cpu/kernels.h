@@ -193,7 +193,7 @@ typedef struct {
 } rrl_kernels;
 
 extern const rrl_kernels rrl_kernels_reference, rrl_kernels_portable;
-#ifdef RRL_X86
+#if defined(__x86_64__)
 extern const rrl_kernels rrl_kernels_avx2, rrl_kernels_avx512;
 #endif
 

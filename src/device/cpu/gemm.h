@@ -1,0 +1,48 @@
+/* The products that several kernels of one instruction set share, and the names of that set's kernels. */
+#ifndef RRL_DEVICE_CPU_GEMM_H
+#define RRL_DEVICE_CPU_GEMM_H
+
+#include "device/cpu/kernels.h"
+#include "device/cpu/vec.h"
+
+/* y [rows, n] (ldy) = or += x [rows, k] (ldx) times k numbers, from k_first on, of each packed output. */
+typedef struct {
+    float *y;
+    int64_t ldy;
+    const float *x;
+    int64_t ldx, rows;
+    const float *w; /* packed */
+    int64_t n, k, k_stride, k_first;
+    const float *bias; /* NULL = 0; [n] */
+    bool accumulate;   /* start from y; bias is not used */
+} rrl_gemm;
+
+void RRL_KERNEL(gemm)(const rrl_gemm *g, int64_t panel0, int64_t panel1);
+
+/* Rows of outputs that are each a chain over t of numbers times vectors:
+ *   out[r][d] = out[r][d] * scale[r], then for t in [begin[r], end[r]) ascending fma(coef[r, t], vec[t][d],
+ * out[r][d]) for d in [0, dim). At most RRL_CHAIN_ROWS rows; ranges may differ. scale NULL = none. */
+enum { RRL_CHAIN_ROWS = 4 };
+typedef struct {
+    float *out;
+    int64_t ld_out;
+    const float *vec;
+    int64_t ld_vec;
+    const float *coef;
+    int64_t coef_row, coef_t; /* strides */
+    const float *scale;
+    int begin[RRL_CHAIN_ROWS], end[RRL_CHAIN_ROWS];
+    int rows;
+    int64_t dim;
+} rrl_chains;
+
+void RRL_KERNEL(chains)(const rrl_chains *c);
+
+/* Log-prob of a token from a row of logits, in the order of lm_score. */
+float RRL_KERNEL(row_logp)(const float *logits, int64_t n, float t, int32_t token);
+
+#define X(name, job) void RRL_KERNEL(name)(const job *j, int64_t begin, int64_t end);
+RRL_KERNEL_LIST(X)
+#undef X
+
+#endif

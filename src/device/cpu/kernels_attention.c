@@ -1,0 +1,139 @@
+/* Attention over the paged cache: queries of one kv head, up to four at a time, against tiles of 32 keys.
+ * Lanes are keys for the scores and head dimensions for the values. */
+#include "device/cpu/gemm.h"
+
+enum { SET = RRL_CHAIN_ROWS };
+
+typedef struct {
+    const float *q[SET];
+    int n_keys[SET];
+    int n;
+    float m[SET];
+    v16 sum[SET];
+    float o[SET][RRL_MAX_HEAD_DIM];
+} query_set;
+
+/* s[q][32] = q . k for one tile of keys [dim, 32] */
+RRL_INLINE void scores(float s[SET][RRL_KV_BLOCK], const query_set *set, const float *kt, int dim,
+                       const int n) {
+    v16 acc[SET][2];
+#pragma GCC unroll 4
+    for (int i = 0; i < n; ++i) acc[i][0] = acc[i][1] = v16_zero();
+    for (int d = 0; d < dim; ++d) {
+        v16 k0 = v16_load(kt + d * RRL_KV_BLOCK), k1 = v16_load(kt + d * RRL_KV_BLOCK + RRL_LANES);
+#pragma GCC unroll 4
+        for (int i = 0; i < n; ++i) {
+            v16 a = v16_set1(set->q[i][d]);
+            acc[i][0] = v16_fma(a, k0, acc[i][0]);
+            acc[i][1] = v16_fma(a, k1, acc[i][1]);
+        }
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < n; ++i) {
+        v16_store(s[i], acc[i][0]);
+        v16_store(s[i] + RRL_LANES, acc[i][1]);
+    }
+}
+
+/* The online softmax step of one query: s becomes p, the return value is the factor of what was summed
+ * before. */
+RRL_INLINE float softmax_step(float *m, v16 *sum, float s[RRL_KV_BLOCK], int valid, float scale) {
+    v16 factor = v16_set1(scale), none = v16_set1(-INFINITY);
+    int high = valid > RRL_LANES ? valid - RRL_LANES : 0, low = valid > RRL_LANES ? RRL_LANES : valid;
+    v16 s0 = v16_pick_n(v16_mul(v16_load(s), factor), none, low);
+    v16 s1 = v16_pick_n(v16_mul(v16_load(s + RRL_LANES), factor), none, high);
+    float max = v16_hmax(v16_max(s0, s1)), m_new = max > *m ? max : *m;
+    v16 a = v16_exp(v16_set1(*m - m_new)), shift = v16_set1(m_new);
+    v16 p0 = v16_exp(v16_sub(s0, shift)), p1 = v16_exp(v16_sub(s1, shift));
+    *sum = v16_add(v16_add(v16_mul(*sum, a), p0), p1);
+    *m = m_new;
+    v16_store(s, p0);
+    v16_store(s + RRL_LANES, p1);
+    float lanes[RRL_LANES];
+    v16_store(lanes, a);
+    return lanes[0];
+}
+
+static void key_block(query_set *set, const float *kt, int dim, int first, float scale) {
+    float s[SET][RRL_KV_BLOCK], a[SET];
+    rrl_chains c = {.out = set->o[0],
+                    .ld_out = RRL_MAX_HEAD_DIM,
+                    .vec = kt + dim * RRL_KV_BLOCK,
+                    .ld_vec = dim,
+                    .coef = s[0],
+                    .coef_row = RRL_KV_BLOCK,
+                    .coef_t = 1,
+                    .scale = a,
+                    .rows = set->n,
+                    .dim = dim};
+    switch (set->n) {
+    case 1:
+        scores(s, set, kt, dim, 1);
+        break;
+    case 2:
+        scores(s, set, kt, dim, 2);
+        break;
+    case 3:
+        scores(s, set, kt, dim, 3);
+        break;
+    default:
+        scores(s, set, kt, dim, 4);
+        break;
+    }
+    for (int i = 0; i < set->n; ++i) {
+        int valid = set->n_keys[i] - first;
+        c.end[i] = valid < 0 ? 0 : valid > RRL_KV_BLOCK ? RRL_KV_BLOCK : valid;
+        a[i] = valid > 0 ? softmax_step(&set->m[i], &set->sum[i], s[i], c.end[i], scale) : 1.0f;
+    }
+    RRL_KERNEL(chains)(&c);
+}
+
+/* Queries (row, head) [at, at + n) of a run of rows of one sequence, counted row by row, head by head. */
+static void run_set(const rrl_attention_job *j, int64_t row0, int head0, int group, int at, int n) {
+    query_set set;
+    int dim = j->pool->head_dim, most = 0;
+    int32_t kv_head = head0 / group;
+    set.n = n;
+    for (int i = 0; i < n; ++i) {
+        int64_t row = row0 + (at + i) / group;
+        set.q[i] = j->q.data + row * j->q.cols + (head0 + (at + i) % group) * dim;
+        set.n_keys[i] = j->b->position[row] + 1;
+        set.m[i] = -INFINITY;
+        set.sum[i] = v16_zero();
+        memset(set.o[i], 0, (size_t)dim * sizeof(float));
+        most = set.n_keys[i] > most ? set.n_keys[i] : most;
+    }
+    const int32_t *table = j->table->table + (int64_t)j->b->row_seq[row0] * j->table->stride;
+    for (int first = 0; first < most; first += RRL_KV_BLOCK) {
+        int64_t block = (int64_t)j->layer * j->pool->n_blocks + table[first / RRL_KV_BLOCK];
+        int64_t tile = block * j->pool->n_kv_heads + kv_head;
+        key_block(&set, j->pool->data + tile * 2 * dim * RRL_KV_BLOCK, dim, first, j->scale);
+    }
+    for (int i = 0; i < n; ++i) {
+        int64_t row = row0 + (at + i) / group;
+        int head = head0 + (at + i) % group;
+        float l = v16_sum(set.sum[i]), *out = j->out.data + row * j->out.cols + head * dim;
+        v16 divisor = v16_set1(l);
+        for (int d = 0; d < dim; d += RRL_LANES) {
+            int left = v16_left(d, dim);
+            v16_store_left(out + d, v16_div(v16_load(set.o[i] + d), divisor), left);
+        }
+        if (j->lse.data) j->lse.data[row * j->lse.cols + head] = set.m[i] + rrl_logf(l);
+    }
+}
+
+void RRL_KERNEL(attention)(const rrl_attention_job *j, int64_t begin, int64_t end) {
+    int32_t kv_heads = j->pool->n_kv_heads, group = j->n_heads / kv_heads;
+    for (int64_t unit = begin; unit < end; ++unit) {
+        int64_t row = unit / kv_heads * RRL_ROW_BLOCK, last = rrl_min(row + RRL_ROW_BLOCK, j->q.rows);
+        int32_t head = (int32_t)(unit % kv_heads) * group;
+        while (row < last) {
+            int64_t next = row + 1;
+            while (next < last && j->b->row_seq[next] == j->b->row_seq[row]) next++;
+            int queries = (int)(next - row) * group;
+            for (int at = 0; at < queries; at += SET)
+                run_set(j, row, head, group, at, queries - at < SET ? queries - at : SET);
+            row = next;
+        }
+    }
+}

@@ -1,0 +1,151 @@
+/* Gradients of attention: blocks of 16 queries of one head against blocks of keys. Lanes are queries for the
+ * weights and head dimensions for the sums. Scores are computed again from q and k; nothing of rows x keys is
+ * kept. */
+#include "device/cpu/gemm.h"
+
+enum { QUERIES = RRL_LANES, KEYS = 32, SET = RRL_CHAIN_ROWS };
+
+/* What one block of queries needs; transposed copies so that lanes are queries. */
+typedef struct {
+    int64_t row; /* first */
+    int n;
+    int dim;
+    const float *q, *dout; /* first row's head */
+    float *dq;
+    float q_t[RRL_MAX_HEAD_DIM][QUERIES], dout_t[RRL_MAX_HEAD_DIM][QUERIES];
+    v16 delta, lse;
+} query_block;
+
+static void load_queries(query_block *b, const rrl_attention_backward_job *j, int64_t row, int n, int head) {
+    int dim = j->head_dim;
+    float delta[QUERIES] = {0}, lse[QUERIES] = {0};
+    b->row = row;
+    b->n = n;
+    b->dim = dim;
+    int64_t at = row * j->q.cols + head * dim;
+    b->q = j->q.data + at;
+    b->dout = j->dout.data + at;
+    b->dq = j->dq.data + at;
+    memset(b->q_t, 0, (size_t)dim * sizeof b->q_t[0]);
+    memset(b->dout_t, 0, (size_t)dim * sizeof b->dout_t[0]);
+    for (int i = 0; i < n; ++i) {
+        const float *q = b->q + i * j->q.cols, *dout = b->dout + i * j->q.cols;
+        const float *out = j->out.data + at + i * j->q.cols;
+        v16 sum = v16_zero();
+        for (int d = 0; d < dim; d += RRL_LANES) {
+            int left = v16_left(d, dim);
+            sum = v16_fma(v16_load_left(dout + d, left), v16_load_left(out + d, left), sum);
+        }
+        delta[i] = v16_sum(sum);
+        lse[i] = j->lse.data[(row + i) * j->lse.cols + head];
+        for (int d = 0; d < dim; ++d) {
+            b->q_t[d][i] = q[d];
+            b->dout_t[d][i] = dout[d];
+        }
+    }
+    b->delta = v16_load(delta);
+    b->lse = v16_load(lse);
+}
+
+/* p and ds of n keys for the block's queries; lanes are queries. */
+RRL_INLINE void weights(float (*p)[QUERIES], float (*ds)[QUERIES], const query_block *b, const float *k,
+                        const float *v, int64_t ld, float scale, const int n) {
+    v16 s[SET], dp[SET], factor = v16_set1(scale);
+#pragma GCC unroll 4
+    for (int i = 0; i < n; ++i) s[i] = dp[i] = v16_zero();
+    for (int d = 0; d < b->dim; ++d) {
+        v16 q = v16_load(b->q_t[d]), dout = v16_load(b->dout_t[d]);
+#pragma GCC unroll 4
+        for (int i = 0; i < n; ++i) {
+            s[i] = v16_fma(q, v16_set1(k[i * ld + d]), s[i]);
+            dp[i] = v16_fma(dout, v16_set1(v[i * ld + d]), dp[i]);
+        }
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < n; ++i) {
+        v16 w = v16_exp(v16_sub(v16_mul(s[i], factor), b->lse));
+        v16_store(p[i], w);
+        v16_store(ds[i], v16_mul(v16_mul(w, v16_sub(dp[i], b->delta)), factor));
+    }
+}
+
+/* Keys [key, key + n) for one block of queries. own: the keys are rows of the queries' own sequence, so
+ * causal. */
+static void key_block(const rrl_attention_backward_job *j, const query_block *b, int kv_head, int64_t key,
+                      int n, bool own) {
+    float p[KEYS][QUERIES], ds[KEYS][QUERIES];
+    int dim = b->dim;
+    int64_t ld = j->k.cols, at = key * ld + kv_head * dim;
+    const float *k = j->k.data + at, *v = j->v.data + at;
+    int i = 0;
+    for (; i + SET <= n; i += SET) weights(p + i, ds + i, b, k + i * ld, v + i * ld, ld, j->scale, SET);
+    for (; i < n; ++i) weights(p + i, ds + i, b, k + i * ld, v + i * ld, ld, j->scale, 1);
+
+    rrl_chains c = {
+        .vec = k, .ld_vec = ld, .ld_out = j->q.cols, .coef_row = 1, .coef_t = QUERIES, .dim = dim};
+    for (int q = 0; q < b->n; q += SET) {
+        c.rows = b->n - q < SET ? b->n - q : SET;
+        for (int r = 0; r < c.rows; ++r) {
+            c.begin[r] = 0;
+            c.end[r] = own ? (int)rrl_min(n, b->row + q + r - key + 1) : n;
+        }
+        c.out = b->dq + q * j->q.cols;
+        c.coef = ds[0] + q;
+        RRL_KERNEL(chains)(&c);
+    }
+    c = (rrl_chains){.ld_vec = j->q.cols, .ld_out = ld, .coef_row = QUERIES, .coef_t = 1, .dim = dim};
+    for (int r0 = 0; r0 < n; r0 += SET) {
+        c.rows = n - r0 < SET ? n - r0 : SET;
+        for (int r = 0; r < c.rows; ++r) {
+            int64_t first = own ? key + r0 + r - b->row : 0;
+            c.begin[r] = first > 0 ? (int)first : 0;
+            c.end[r] = b->n;
+        }
+        c.out = j->dk.data + at + r0 * ld;
+        c.vec = b->q;
+        c.coef = ds[r0];
+        RRL_KERNEL(chains)(&c);
+        c.out = j->dv.data + at + r0 * ld;
+        c.vec = b->dout;
+        c.coef = p[r0];
+        RRL_KERNEL(chains)(&c);
+    }
+}
+
+static void one_head(const rrl_attention_backward_job *j, int32_t s, int head, int kv_head) {
+    const int32_t *seq_row = j->b->seq_row;
+    int32_t parent = j->parents->parent[s];
+    query_block b;
+    for (int64_t row = seq_row[s]; row < seq_row[s + 1]; row += QUERIES) {
+        load_queries(&b, j, row, (int)rrl_min(QUERIES, seq_row[s + 1] - row), head);
+        if (parent >= 0)
+            for (int64_t key = seq_row[parent]; key < seq_row[parent + 1]; key += KEYS)
+                key_block(j, &b, kv_head, key, (int)rrl_min(KEYS, seq_row[parent + 1] - key), false);
+        int64_t last = row + b.n;
+        for (int64_t key = seq_row[s]; key < last; key += KEYS)
+            key_block(j, &b, kv_head, key, (int)rrl_min(KEYS, last - key), true);
+    }
+}
+
+static void zero_heads(rrl_tensor t, int64_t row0, int64_t row1, int64_t column, int64_t n) {
+    for (int64_t i = row0; i < row1; ++i) memset(t.data + i * t.cols + column, 0, (size_t)n * sizeof(float));
+}
+
+void RRL_KERNEL(attention_backward)(const rrl_attention_backward_job *j, int64_t begin, int64_t end) {
+    int dim = j->head_dim, kv_heads = (int)(j->k.cols / dim), group = j->n_heads / kv_heads;
+    const int32_t *parent = j->parents->parent, *seq_row = j->b->seq_row;
+    for (int64_t unit = begin; unit < end; ++unit) {
+        int32_t root = (int32_t)(unit / kv_heads);
+        int kv_head = (int)(unit % kv_heads);
+        if (parent[root] >= 0) continue; /* done with its parent */
+        for (int32_t s = 0; s < j->b->n_seqs; ++s)
+            if (s == root || parent[s] == root) {
+                zero_heads(j->dq, seq_row[s], seq_row[s + 1], kv_head * group * dim, group * dim);
+                zero_heads(j->dk, seq_row[s], seq_row[s + 1], kv_head * dim, dim);
+                zero_heads(j->dv, seq_row[s], seq_row[s + 1], kv_head * dim, dim);
+            }
+        for (int head = kv_head * group; head < (kv_head + 1) * group; ++head)
+            for (int32_t s = 0; s < j->b->n_seqs; ++s)
+                if (s == root || parent[s] == root) one_head(j, s, head, kv_head);
+    }
+}

@@ -1,0 +1,227 @@
+/* LoRA: two thin products a row and their gradients. Runs of rows with the same module are taken together. */
+#include "device/cpu/gemm.h"
+
+#if defined(RRL_ISA_avx512)
+enum { SET = 8, VECTORS = 2 };
+#else
+enum { SET = 4, VECTORS = 1 };
+#endif
+enum { K_CHUNK = 256, TILE_ROWS = 64 };
+
+/* out[r][lanes] continues over t in [0, n): fma(x[r][t], m[t][lanes], .); m is n rows of `ld`, lanes <= 16
+ * are taken */
+RRL_INLINE void thin(float *out, int64_t ld_out, const float *x, int64_t ld_x, const float *m, int64_t ld,
+                     int64_t n, int lanes, const int rows, const int vectors) {
+    v16 acc[SET][2];
+    int left[2] = {lanes < RRL_LANES ? lanes : RRL_LANES, lanes - RRL_LANES};
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; ++v)
+            acc[r][v] = v16_load_left(out + r * ld_out + v * RRL_LANES, left[v]);
+    for (int64_t t = 0; t < n; ++t) {
+        v16 b[2];
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; ++v) b[v] = v16_load_left(m + t * ld + v * RRL_LANES, left[v]);
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; ++r) {
+            v16 a = v16_set1(x[r * ld_x + t]);
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; ++v) acc[r][v] = v16_fma(a, b[v], acc[r][v]);
+        }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; ++v)
+            v16_store_left(out + r * ld_out + v * RRL_LANES, acc[r][v], left[v]);
+}
+
+/* The same for any number of rows and columns */
+static void thin_product(float *out, int64_t ld_out, const float *x, int64_t ld_x, const float *m, int64_t ld,
+                         int64_t n, int64_t columns, int rows) {
+    for (int r = 0; r < rows;) {
+        int step = rows - r >= SET ? SET : rows - r >= 4 ? 4 : 1;
+        float *o = out + r * ld_out;
+        const float *a = x + r * ld_x;
+        int64_t c = 0;
+        while (c < columns) {
+            bool wide = VECTORS == 2 && columns - c > RRL_LANES;
+            int lanes = (int)rrl_min(columns - c, wide ? 2 * RRL_LANES : RRL_LANES);
+            if (step == SET && wide)
+                thin(o + c, ld_out, a, ld_x, m + c, ld, n, lanes, SET, 2);
+            else if (step == SET)
+                thin(o + c, ld_out, a, ld_x, m + c, ld, n, lanes, SET, 1);
+            else if (step == 4 && wide)
+                thin(o + c, ld_out, a, ld_x, m + c, ld, n, lanes, 4, 2);
+            else if (step == 4)
+                thin(o + c, ld_out, a, ld_x, m + c, ld, n, lanes, 4, 1);
+            else if (wide)
+                thin(o + c, ld_out, a, ld_x, m + c, ld, n, lanes, 1, 2);
+            else
+                thin(o + c, ld_out, a, ld_x, m + c, ld, n, lanes, 1, 1);
+            c += lanes;
+        }
+        r += step;
+    }
+}
+
+/* x [n columns from k on] of a row, after dropout */
+static void dropped(float *to, const float *x, const rrl_lora_args *args, const rrl_batch *b, int64_t row,
+                    int64_t k, int64_t n) {
+    if (!rrl_dropout_on(args)) {
+        memcpy(to, x + k, (size_t)n * sizeof(float));
+        return;
+    }
+    rrl_dropout_mask(to, args, b, row, k, k + n);
+    for (int64_t i = 0; i < n; ++i) to[i] = x[k + i] * to[i];
+}
+
+static void scale_columns(float *u, int64_t n, float scale) {
+    for (int64_t c = 0; c < n; ++c) u[c] = scale * u[c];
+}
+
+static void lora_run(const rrl_lora_job *j, const rrl_lora *m, int64_t row, int rows) {
+    float *u = j->u.data + row * j->u.cols, tile[RRL_ROW_BLOCK][K_CHUNK];
+    memset(u, 0, (size_t)rows * (size_t)j->u.cols * sizeof(float));
+    if (!m) return;
+    int64_t r16 = (m->r + RRL_LANES - 1) / RRL_LANES * RRL_LANES;
+    for (int64_t k = 0; k < m->k; k += K_CHUNK) {
+        int64_t n = rrl_min(K_CHUNK, m->k - k), ld = j->x.cols;
+        const float *x = j->x.data + row * ld + k;
+        if (rrl_dropout_on(j->args)) {
+            for (int i = 0; i < rows; ++i)
+                dropped(tile[i], j->x.data + (row + i) * ld, j->args, j->b, row + i, k, n);
+            x = tile[0];
+            ld = K_CHUNK;
+        }
+        thin_product(u, j->u.cols, x, ld, m->a_t + k * r16, r16, n, m->r, rows);
+    }
+    for (int i = 0; i < rows; ++i) scale_columns(u + i * j->u.cols, m->r, m->scale);
+    thin_product(j->y.data + row * j->y.cols, j->y.cols, u, j->u.cols, m->b_t, m->n, m->r, m->n, rows);
+}
+
+void RRL_KERNEL(lora)(const rrl_lora_job *j, int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+        int64_t row = unit * RRL_ROW_BLOCK, last = rrl_min(row + RRL_ROW_BLOCK, j->x.rows);
+        while (row < last) {
+            const rrl_lora *m = rrl_lora_of_row(j->b, j->args, row);
+            int64_t next = row + 1;
+            while (next < last && rrl_lora_of_row(j->b, j->args, next) == m) next++;
+            lora_run(j, m, row, (int)(next - row));
+            row = next;
+        }
+    }
+}
+
+/* The rows that lora_backward looks at. */
+static bool trained(const rrl_batch *b, int64_t row) {
+    return b->adapter[b->row_seq[row]] == 0;
+}
+
+/* dx of one row: t = chain over the rank of du A, from 0, added after its mask */
+static void input_gradient(const rrl_lora_backward_job *j, int64_t row) {
+    const rrl_lora *m = j->m;
+    const float *du = j->du.data + row * j->du.cols;
+    float t[K_CHUNK], keep[K_CHUNK], *dx = j->dx.data + row * j->dx.cols;
+    for (int64_t k = 0; k < m->k; k += K_CHUNK) {
+        int64_t n = rrl_min(K_CHUNK, m->k - k);
+        memset(t, 0, sizeof t);
+        thin_product(t, K_CHUNK, du, j->du.cols, m->a + k, m->k, m->r, n, 1);
+        if (rrl_dropout_on(j->args)) {
+            rrl_dropout_mask(keep, j->args, j->b, row, k, k + n);
+            for (int64_t i = 0; i < n; ++i) t[i] = t[i] * keep[i];
+        }
+        for (int64_t i = 0; i < n; ++i) dx[k + i] += t[i];
+    }
+}
+
+void RRL_KERNEL(lora_backward_rows)(const rrl_lora_backward_job *j, int64_t begin, int64_t end) {
+    const rrl_lora *m = j->m;
+    int64_t last = rrl_min(end * RRL_ROW_BLOCK, j->x.rows);
+    for (int64_t row = begin * RRL_ROW_BLOCK; row < last;) {
+        int64_t next = row;
+        while (next < last && next < row + RRL_ROW_BLOCK && trained(j->b, next)) next++;
+        if (next == row) {
+            row++;
+            continue;
+        }
+        int rows = (int)(next - row);
+        float *du = j->du.data + row * j->du.cols;
+        memset(du, 0, (size_t)rows * (size_t)j->du.cols * sizeof(float));
+        thin_product(du, j->du.cols, j->dy.data + row * j->dy.cols, j->dy.cols, m->b, m->r, m->n, m->r, rows);
+        for (; row < next; ++row) {
+            scale_columns(j->du.data + row * j->du.cols, m->r, m->scale);
+            input_gradient(j, row);
+        }
+    }
+}
+
+/* acc[c][columns] continues over the tile's rows: fma(left[row][c], tile[row][columns], .) */
+RRL_INLINE void outer(float *acc, int64_t ld_acc, const float *left, int64_t ld_left, const int64_t *row,
+                      int n, float (*tile)[RRL_COLUMN_BLOCK], int lanes, const int ranks) {
+    v16 a[4];
+#pragma GCC unroll 4
+    for (int c = 0; c < ranks; ++c) a[c] = v16_load_left(acc + c * ld_acc, lanes);
+    for (int i = 0; i < n; ++i) {
+        v16 b = v16_load(tile[i]);
+        const float *l = left + row[i] * ld_left;
+#pragma GCC unroll 4
+        for (int c = 0; c < ranks; ++c) a[c] = v16_fma(v16_set1(l[c]), b, a[c]);
+    }
+#pragma GCC unroll 4
+    for (int c = 0; c < ranks; ++c) v16_store_left(acc + c * ld_acc, a[c], lanes);
+}
+
+/* All ranks and columns of a tile */
+static void outer_product(float *acc, int64_t ld_acc, const float *left, int64_t ld_left, const int64_t *row,
+                          int n, float (*tile)[RRL_COLUMN_BLOCK], int64_t columns, int rank) {
+    for (int64_t k = 0; k < columns; k += RRL_LANES) {
+        float(*part)[RRL_COLUMN_BLOCK] = (float(*)[RRL_COLUMN_BLOCK])(tile[0] + k);
+        int lanes = v16_left(k, columns), c = 0;
+        for (; c + 4 <= rank; c += 4)
+            outer(acc + c * ld_acc + k, ld_acc, left + c, ld_left, row, n, part, lanes, 4);
+        for (; c < rank; ++c) outer(acc + c * ld_acc + k, ld_acc, left + c, ld_left, row, n, part, lanes, 1);
+    }
+}
+
+/* The next trained rows from *at on; returns how many. */
+static int next_rows(int64_t row[TILE_ROWS], const rrl_batch *b, int64_t *at, int64_t last) {
+    int n = 0;
+    for (; *at < last && n < TILE_ROWS; ++*at)
+        if (trained(b, *at)) row[n++] = *at;
+    return n;
+}
+
+void RRL_KERNEL(lora_backward_a)(const rrl_lora_backward_job *j, int64_t begin, int64_t end) {
+    const rrl_lora *m = j->m;
+    float tile[TILE_ROWS][RRL_COLUMN_BLOCK] = {{0}};
+    int64_t row[TILE_ROWS];
+    for (int64_t unit = begin; unit < end; ++unit) {
+        int64_t k = unit * RRL_COLUMN_BLOCK, columns = rrl_min(RRL_COLUMN_BLOCK, m->k - k), at = 0;
+        for (int n; (n = next_rows(row, j->b, &at, j->x.rows)) > 0;) {
+            for (int i = 0; i < n; ++i)
+                dropped(tile[i], j->x.data + row[i] * j->x.cols, j->args, j->b, row[i], k, columns);
+            outer_product(j->da + k, m->k, j->du.data, j->du.cols, row, n, tile, columns, m->r);
+        }
+    }
+}
+
+void RRL_KERNEL(lora_backward_b)(const rrl_lora_backward_job *j, int64_t begin, int64_t end) {
+    const rrl_lora *m = j->m;
+    float tile[TILE_ROWS][RRL_COLUMN_BLOCK] = {{0}}, acc[RRL_MAX_LORA_RANK][RRL_COLUMN_BLOCK] = {{0}};
+    int64_t row[TILE_ROWS];
+    for (int64_t unit = begin; unit < end; ++unit) {
+        int64_t first = unit * RRL_COLUMN_BLOCK, columns = rrl_min(RRL_COLUMN_BLOCK, m->n - first), at = 0;
+        float *db = j->db + first * m->r;
+        for (int64_t i = 0; i < columns; ++i)
+            for (int c = 0; c < m->r; ++c) acc[c][i] = db[i * m->r + c];
+        for (int n; (n = next_rows(row, j->b, &at, j->dy.rows)) > 0;) {
+            for (int i = 0; i < n; ++i)
+                memcpy(tile[i], j->dy.data + row[i] * j->dy.cols + first, (size_t)columns * sizeof(float));
+            outer_product(acc[0], RRL_COLUMN_BLOCK, j->us.data, j->us.cols, row, n, tile, columns, m->r);
+        }
+        for (int64_t i = 0; i < columns; ++i)
+            for (int c = 0; c < m->r; ++c) db[i * m->r + c] = acc[c][i];
+    }
+}
