@@ -323,6 +323,30 @@ static void test_prompts(void) {
     rrl_tokenizer_close(&t);
 }
 
+/* The embedded model: its template is recognised, the ids are those of tokenizers 0.22.2. */
+static void test_embedded(void) {
+    static const int32_t WANT[] = {
+        1, 302, 201, 307, 291, 310, 16, 312, 289, 303, 275, 273, 28, 304, 263, 296, 201, 201, 297, 28, 461,
+        534, 223, 20, 22, 404, 471, 223, 20, 475, 503, 16, 313, 311, 404, 336, 346, 535, 33, 201, 201, 314,
+        28, 2, 201, 1, 315, 201};
+    rrl_tokenizer *t = NULL;
+    rrl_prompt *p = NULL;
+    int32_t *ids = NULL;
+    int64_t n = 0;
+    if (!CHECK_OK(rrl_tokenizer_open(&t, RRL_SOURCE_DIR "/data/tiny"))) return;
+    CHECK_EQ_INT(rrl_tokenizer_eos(t), 2);
+    CHECK_EQ_INT(rrl_tokenizer_size(t), 562);
+    CHECK_OK(rrl_prompt_open(&p, t, "chat",
+                             "Solve the problem. End with 'Final answer: <answer>'.\n\nProblem: {question}\n\nSolution:", NULL));
+    CHECK_EQ_STR(rrl_prompt_name(p), "chatml");
+    CHECK_OK(rrl_prompt_ids(&ids, &n, p, "Zoe puts 24 beads into 2 equal bins. How many beads does each hold?"));
+    CHECK_EQ_INT(n, sizeof WANT / sizeof *WANT);
+    CHECK((size_t)n == sizeof WANT / sizeof *WANT && memcmp(ids, WANT, sizeof WANT) == 0);
+    free(ids);
+    rrl_prompt_close(&p);
+    rrl_tokenizer_close(&t);
+}
+
 int main(int argc, char **argv) {
     const char *golden = argc > 1 ? argv[1] : RRL_SOURCE_DIR "/tests/golden";
     if (!mkdtemp(folder)) return 1;
@@ -334,6 +358,7 @@ int main(int argc, char **argv) {
     test_refused();
     test_config();
     test_prompts();
+    test_embedded();
     remove_file("tokenizer.json");
     remove_file("tokenizer_config.json");
     remove_file("chat.txt");
