@@ -34,16 +34,17 @@ void rrl_recorder_close(rrl_recorder **r); /* drops an unfinished segment; compl
 rrl_status rrl_recorder_step(rrl_recorder *r, rrl_group **groups, int n_groups, const rrl_training_row *row);
 /** Close and publish the open segment (before a checkpoint). */
 rrl_status rrl_recorder_flush(rrl_recorder *r);
-/** Completions of an evaluation in schedule order (groups of all questions; taken), its questions and its metrics. */
-typedef struct {
-    const char *name;
-    double value;
-    int defined;
-} rrl_metric;
+/** Completions of an evaluation in schedule order (groups of all questions; taken), its questions and its metrics.
+ *  name: letters, digits, "-", "_" and "."; unique in the run. Published at once. */
 rrl_status rrl_recorder_evaluation(rrl_recorder *r, const char *name, const rrl_questions *q, rrl_group **groups,
                                    int64_t n_groups, const rrl_metric *metrics, int n_metrics);
-/** Join segments into run.h5 (published before the segments are removed). provenance_json replaces the header's. */
+/** Join segments into run.h5: published, read back and compared before the segments are removed. provenance_json
+ *  replaces the header's (NULL keeps it). A run with a valid run.h5 is complete, so this is the last act of a run: the
+ *  adapter and everything else are in place before. */
 rrl_status rrl_recorder_finish(rrl_recorder *r, const char *provenance_json);
+/** What putting steps again after a resume found so far: segments equal to what was recorded (kept), and segments that
+ *  differ (event replay_mismatch; the old one lies in DIR/quarantine). Either may be NULL. */
+void rrl_recorder_replay(const rrl_recorder *r, int64_t *kept, int64_t *mismatches);
 
 /* ---- reading ---- */
 
@@ -58,19 +59,19 @@ typedef struct {
     rrl_verdict_row *verdicts; /* [n_verdicts] */
     rrl_metric *metrics;       /* evaluation only */
     int64_t n_metrics;
-    struct { char *id, *question, *reference, *klass; } *questions;
+    rrl_record_question *questions;
     int64_t n_questions;
 } rrl_record_set;
 
 typedef struct {
     char *path;
     char *execution_kind, *arm, *method, *numeric_path, *digest, *config_yaml, *provenance_json, *model_digest;
-    char *created_utc, *rrl_version;
+    char *parser_version, *created_utc, *rrl_version;
     double level;
     uint64_t seed;
     int complete; /* 1 = run.h5, 0 = segments */
     int32_t n_members;
-    struct { char *kind, *corruption; double probability; uint64_t seed; double confidence_scale; } *members;
+    rrl_record_member *members;
     rrl_record_set training;
     rrl_training_row *rows; /* [n_rows] of /training */
     int64_t n_rows;
@@ -87,7 +88,13 @@ const rrl_record_set *rrl_record_evaluation(const rrl_record *r, const char *nam
 rrl_status rrl_record_groups(rrl_group ***groups, int64_t *n, const rrl_record_set *s);
 
 /** SHA-256 hex of DESIGN section 11 over a run: tables, texts, tokens and the adapter. path: folder or run.h5 (then
- *  adapter/ beside it, if there). */
+ *  adapter/ beside it, if there). For the folder of a study: SHA-256 of a line "digest  path" for each run below it,
+ *  sorted by path (report/, base/ and *.old-N left out). Errors: RRL_ERR_DATA. */
 rrl_status rrl_record_digest(char out[65], const char *path);
+/** Whether dir has a run.h5 that opens, is of a known version and has the tables; else why not, as RRL_ERR_DATA. Reads
+ *  no rows. */
+rrl_status rrl_record_complete(const char *dir);
+/** The tables of docs/records.md, from the lists of schema.h and training_row.h. The caller frees *out. */
+rrl_status rrl_record_reference(char **out);
 
 #endif

@@ -1,6 +1,7 @@
 /* Schemas of the record tables: each column once. Unit, missing rule and meaning are stored as attributes.
  *
- * X(field, C type, HDF5 type, unit, missing, meaning). The digest (digest.h) walks the same lists. */
+ * X(field, C type, HDF5 type, unit, missing, meaning). Table descriptors (tables.c), writer, reader,
+ * digest and docs/records.md all expand from these lists. */
 #ifndef RRL_RECORD_SCHEMA_H
 #define RRL_RECORD_SCHEMA_H
 
@@ -41,9 +42,36 @@ enum { RRL_RECORD_VERSION = 1 };
     X(available, uint8_t, H5T_STD_U8LE, "", "never", "1 = reward present")                                             \
     X(corrupted, uint8_t, H5T_STD_U8LE, "", "never", "1 = the corruption event fired")
 
+/* Tables with texts: X(field, C type, column name, unit, missing, meaning). A char * is a fixed-length UTF-8 column, as
+ * wide as the longest text in the file. */
+#define RRL_QUESTION_COLUMNS(X)                                                                                        \
+    X(id, char *, "id", "", "never", "unique in its pool")                                                             \
+    X(question, char *, "question", "", "never", "text given to the policy")                                           \
+    X(reference, char *, "reference", "", "never", "right answer")                                                     \
+    X(klass, char *, "class", "", "empty", "metadata class of the question")
+
+#define RRL_MEMBER_COLUMNS(X)                                                                                          \
+    X(kind, char *, "kind", "", "never", "how the member compares answers")                                            \
+    X(corruption, char *, "corruption", "", "never", "what happens to its reward")                                     \
+    X(probability, double, "probability", "1", "never", "of the corruption event")                                     \
+    X(seed, uint64_t, "seed", "", "never", "seed of the corruption event")                                             \
+    X(noise_std, double, "noise_std", "1", "never", "of kind noise")                                                   \
+    X(confidence_scale, double, "confidence_scale", "1", "never", "multiplies the member's confidence")                \
+    X(bias_key, char *, "bias_key", "", "never", "metadata key of kind bias")                                          \
+    X(bias_value, char *, "bias_value", "", "never", "value that is rewarded, as Python's str() writes it")            \
+    X(bias_reward, double, "bias_reward", "1", "never", "reward given where it matches")
+
+#define RRL_METRIC_COLUMNS(X)                                                                                          \
+    X(name, const char *, "name", "", "never", "name of the metric")                                                   \
+    X(value, double, "value", "1", "NaN", "value; NaN where undefined")                                                \
+    X(defined, int, "defined", "", "never", "1 = defined")
+
 #define X(field, type, h5, unit, missing, doc) type field;
 typedef struct { RRL_ROLLOUT_COLUMNS(X) } rrl_rollout_row;
 typedef struct { RRL_VERDICT_COLUMNS(X) } rrl_verdict_row;
+typedef struct { RRL_QUESTION_COLUMNS(X) } rrl_record_question;
+typedef struct { RRL_MEMBER_COLUMNS(X) } rrl_record_member;
+typedef struct { RRL_METRIC_COLUMNS(X) } rrl_metric;
 #undef X
 
 #endif

@@ -1,0 +1,215 @@
+#include "record/lock.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/memory.h"
+
+enum { MAX_LOCK_BYTES = 1 << 16 };
+
+/* --- processes */
+
+/* Start and state of a process; false where /proc does not tell (no such process, or no /proc). */
+static bool process_stat(unsigned long long *start, char *state, long pid) {
+    char path[64], *text = NULL;
+    size_t n = 0;
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    if (rrl_file_read(&text, &n, path, MAX_LOCK_BYTES) != RRL_OK) return false;
+    char *p = strrchr(text, ')'); /* the name before it may hold anything */
+    bool ok = p && p[1] == ' ';
+    if (ok) *state = p[2];
+    for (int field = 2; ok && field < 22; field++) ok = (p = strchr(p + 1, ' ')) != NULL;
+    if (ok) *start = strtoull(p + 1, NULL, 10);
+    free(text);
+    return ok;
+}
+
+void rrl_process_self(rrl_process *p) {
+    char state;
+    const char *job = getenv("SLURM_JOB_ID"), *restart = getenv("SLURM_RESTART_COUNT");
+    memset(p, 0, sizeof *p);
+    if (gethostname(p->host, sizeof p->host - 1) != 0) strcpy(p->host, "unknown");
+    p->pid = (long)getpid();
+    if (!process_stat(&p->start, &state, p->pid)) p->start = 0;
+    snprintf(p->job, sizeof p->job, "%s", job ? job : "");
+    p->restart = restart ? strtol(restart, NULL, 10) : 0;
+}
+
+void rrl_process_text(char *text, size_t n, const rrl_process *p) {
+    int used = snprintf(text, n, "host %s, process %ld", p->host, p->pid);
+    if (p->job[0] && used > 0 && (size_t)used < n) snprintf(text + used, n - (size_t)used, ", job %s", p->job);
+}
+
+/* On this host: dead if there is no such process, if it has ended and nobody asked for its code, or if the number was
+ * given to another one since. */
+static bool dead_here(const rrl_process *p) {
+    unsigned long long start = 0;
+    char state = 0;
+    if (kill((pid_t)p->pid, 0) != 0 && errno == ESRCH) return true;
+    if (!process_stat(&start, &state, p->pid)) return false;
+    return state == 'Z' || state == 'X' || (p->start && start != p->start);
+}
+
+/* Whether Slurm says that the job does not run: it is unknown, ended, or waits for its requeue. Where there is no Slurm
+ * or it does not answer, no. */
+static bool job_gone(const char *job) {
+    char command[128], line[256] = "";
+    for (const char *c = job; *c; c++)
+        if (!isdigit((unsigned char)*c)) return false;
+    snprintf(command, sizeof command, "squeue -h -j %s -o %%T 2>&1", job);
+    FILE *answer = popen(command, "r");
+    if (!answer) return false;
+    bool said = fgets(line, sizeof line, answer) != NULL;
+    int code = pclose(answer);
+    if (code == 0) return !said || strncmp(line, "PENDING", 7) == 0;
+    return strstr(line, "Invalid job id") != NULL;
+}
+
+static bool is_dead(const rrl_process *holder) {
+    rrl_process self;
+    rrl_process_self(&self);
+    if (strcmp(holder->host, self.host) == 0) return dead_here(holder);
+    if (!holder->job[0]) return false;
+    if (strcmp(holder->job, self.job) == 0) return holder->restart < self.restart; /* the job was requeued */
+    return job_gone(holder->job);
+}
+
+/* --- the file */
+
+static rrl_status lock_text(rrl_buffer *b) {
+    rrl_process p;
+    rrl_process_self(&p);
+    RRL_TRY(rrl_buffer_puts(b, "{\"host\": "));
+    RRL_TRY(rrl_json_quote(b, p.host, strlen(p.host)));
+    RRL_TRY(rrl_buffer_printf(b, ", \"pid\": %ld, \"start\": %llu, \"job\": ", p.pid, p.start));
+    RRL_TRY(rrl_json_quote(b, p.job, strlen(p.job)));
+    return rrl_buffer_printf(b, ", \"restart\": %ld}\n", p.restart);
+}
+
+static rrl_status parse(rrl_process *p, const char *text, size_t n, const char *path) {
+    rrl_status rc = RRL_OK;
+    cJSON *json = NULL;
+    const char *host = NULL, *job = NULL;
+    int64_t pid = 0, start = 0, restart = 0;
+    RRL_GOTO(rrl_json_parse(&json, text, n, path));
+    RRL_GOTO(rrl_json_string(&host, json, "host", false, path));
+    RRL_GOTO(rrl_json_string(&job, json, "job", false, path));
+    RRL_GOTO(rrl_json_int(&pid, json, "pid", false, path));
+    RRL_GOTO(rrl_json_int(&start, json, "start", false, path));
+    RRL_GOTO(rrl_json_int(&restart, json, "restart", false, path));
+    memset(p, 0, sizeof *p);
+    snprintf(p->host, sizeof p->host, "%s", host);
+    snprintf(p->job, sizeof p->job, "%s", job);
+    p->pid = (long)pid;
+    p->start = (unsigned long long)start;
+    p->restart = (long)restart;
+done:
+    cJSON_Delete(json);
+    return rc;
+}
+
+static rrl_status busy(const char *dir, const char *path, const rrl_process *holder) {
+    char who[512];
+    rrl_process_text(who, sizeof who, holder);
+    return RRL_FAIL(RRL_ERR_BUSY, "%s: another run is writing here (%s); wait for it, choose another output_dir, or, if it "
+                    "is gone, remove %s", dir, who, path);
+}
+
+/* Renaming decides which of several finders removes a dead lock. What was renamed is looked at again: another finder may
+ * have been faster, and then it is the lock of a living process. */
+static rrl_status remove_dead(const char *path, const char *dead_text, size_t dead_n) {
+    rrl_status rc = RRL_OK;
+    rrl_buffer aside = {0};
+    char *text = NULL;
+    size_t n = 0;
+    RRL_GOTO(rrl_buffer_printf(&aside, "%s.dead-%ld.tmp", path, (long)getpid()));
+    if (rrl_fault("lock.takeover") || rename(path, aside.data) != 0) {
+        if (errno != ENOENT) rc = RRL_FAIL(RRL_ERR_IO, "%s: cannot be taken over: %s", path, strerror(errno));
+        goto done; /* gone: someone else took it over or let it go; the next exclusive create decides */
+    }
+    RRL_GOTO(rrl_file_read(&text, &n, aside.data, MAX_LOCK_BYTES));
+    if (n != dead_n || memcmp(text, dead_text, n) != 0) (void)link(aside.data, path); /* give it back */
+    unlink(aside.data);
+done:
+    free(text);
+    rrl_buffer_free(&aside);
+    return rc;
+}
+
+/* One try; *again is set where a dead lock was cleared away. */
+static rrl_status try_take(bool *again, const char *dir, const char *path, const rrl_buffer *mine) {
+    rrl_status rc = rrl_file_create(path, mine->data, mine->len);
+    *again = false;
+    if (rc != RRL_ERR_BUSY) return rc;
+    char *text = NULL;
+    size_t n = 0;
+    rrl_process holder;
+    rc = rrl_file_read(&text, &n, path, MAX_LOCK_BYTES);
+    if (rc == RRL_ERR_DATA) { /* let go between the two calls */
+        *again = true;
+        return RRL_OK;
+    }
+    RRL_TRY(rc);
+    if (parse(&holder, text, n, path) != RRL_OK)
+        rc = RRL_FAIL(RRL_ERR_BUSY, "%s: is no lock of this program; if no run is writing here, remove it", path);
+    else if (!is_dead(&holder))
+        rc = busy(dir, path, &holder);
+    else {
+        rc = remove_dead(path, text, n);
+        *again = rc == RRL_OK;
+    }
+    free(text);
+    return rc;
+}
+
+rrl_status rrl_lock_take(const char *dir) {
+    enum { TRIES = 10 };
+    rrl_status rc = RRL_OK;
+    rrl_buffer mine = {0};
+    char *path = NULL;
+    bool again = true;
+    RRL_GOTO(rrl_path_join(&path, dir, "lock"));
+    RRL_GOTO(lock_text(&mine));
+    for (int i = 0; i < TRIES && again; i++) RRL_GOTO(try_take(&again, dir, path, &mine));
+    if (again) rc = RRL_FAIL(RRL_ERR_BUSY, "%s: is being taken by other processes", path);
+done:
+    rrl_buffer_free(&mine);
+    free(path);
+    return rc;
+}
+
+void rrl_lock_drop(const char *dir) {
+    rrl_buffer mine = {0};
+    char *path = NULL, *text = NULL;
+    size_t n = 0;
+    if (rrl_path_join(&path, dir, "lock") == RRL_OK && lock_text(&mine) == RRL_OK &&
+        rrl_file_read(&text, &n, path, MAX_LOCK_BYTES) == RRL_OK && n == mine.len && memcmp(text, mine.data, n) == 0)
+        unlink(path);
+    free(text);
+    free(path);
+    rrl_buffer_free(&mine);
+}
+
+rrl_status rrl_lock_look(bool *held, bool *dead, rrl_process *holder, const char *dir) {
+    rrl_status rc = RRL_OK;
+    char *path = NULL, *text = NULL;
+    size_t n = 0;
+    *held = *dead = false;
+    RRL_GOTO(rrl_path_join(&path, dir, "lock"));
+    if (!rrl_file_exists(path)) goto done;
+    RRL_GOTO(rrl_file_read(&text, &n, path, MAX_LOCK_BYTES));
+    RRL_GOTO(parse(holder, text, n, path));
+    *held = true;
+    *dead = is_dead(holder);
+done:
+    free(path);
+    free(text);
+    return rc;
+}
