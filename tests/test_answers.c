@@ -241,6 +241,8 @@ static const struct {
     {"sign in words", "Final answer: minus 5", "minus 5"},
     {"denied", "Final answer: it isn't 12", "it isn't 12"},
     {"signed number in a sentence", "Final answer: It fell by -5 degrees", "-5"},
+    {"a dash that may be a minus", "Final answer: It is - 5 degrees", "It is - 5 degrees"},
+    {"a dash behind a noun", "Final answer: Total - 12", "12"},
     {"minus before currency", "Final answer: -\xC2\xA3""5 each", "-5"},
     {"speed", "Final answer: 60 km/h", "60"},
     {"area", "Final answer: 27 m^2", "27"},

@@ -103,7 +103,7 @@ static rrl_status close_side(cleaner *c, size_t at) {
     while (o->n > at && o->cp[o->n - 1] == ' ') o->n--;
     size_t lead = at;
     while (lead < o->n && o->cp[lead] == ' ') lead++;
-    memmove(o->cp + at, o->cp + lead, (o->n - lead) * sizeof *o->cp);
+    if (lead > at) memmove(o->cp + at, o->cp + lead, (o->n - lead) * sizeof *o->cp);
     o->n -= lead - at;
     size_t i = at;
     if (i < o->n && (o->cp[i] == '-' || o->cp[i] == '+')) i++;
@@ -247,7 +247,7 @@ static rrl_status command(cleaner *c) {
         return RRL_OK;
     }
     c->i = end;
-    if (out) return RRL_OK;
+    if (out) return is_digit(last_solid(c, 0)) && end < c->n && rrl_point_digit(c->in[end]) >= 0 ? put_gap(c) : RRL_OK;
     if (circle) return put(c, 0xB0);
     if (wrapper) {
         c->i = skip_white(c, c->i);

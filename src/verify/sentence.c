@@ -77,6 +77,17 @@ static bool lone_letter_after(const reader *r, size_t i) {
     return rrl_point_letter(at(r, i)) && !rrl_point_letter(at(r, i + 1));
 }
 
+/* The word before i is one that a value follows: a dash behind it may be a minus. */
+static bool states_value(const reader *r, size_t i) {
+    static const char *const WORDS[] = {"is", "was", "are", "equals", "be", "to"};
+    while (before(r, i) == ' ') i--;
+    size_t end = i;
+    while (rrl_point_letter(before(r, i))) i--;
+    for (size_t k = 0; k < sizeof WORDS / sizeof *WORDS; k++)
+        if (same_word(r->p + i, end - i, WORDS[k])) return true;
+    return false;
+}
+
 /* Letters right behind the number: an ordinal or unit (12th, 5cm) unless it is a lone letter that is no unit. */
 static bool factor_behind(const reader *r, size_t i) {
     if (!rrl_point_letter(at(r, i)) || rrl_point_letter(at(r, i + 1))) return false;
@@ -115,12 +126,14 @@ static bool read_sign(reader *r) {
         first = k + 1 == r->i;
     }
     while (first && at(r, digits) == ' ') digits++;
-    if (rrl_number_at(r->p, r->n, digits) && (first || previous == ' ' || previous == ':')) return read_number(r, digits);
+    bool free_before = first || previous == ' ' || previous == ':' || apostrophe(previous);
+    if (free_before && rrl_number_at(r->p, r->n, digits)) return read_number(r, digits);
     if (sign == '+' || rrl_number_at(r->p, r->n, digits)) return false; /* 3-4, x+1, --5 */
     bool lone_before = lone_letter_before(r, r->i), lone_after = lone_letter_after(r, r->i + 1);
     bool hyphen = rrl_point_letter(previous) && rrl_point_letter(at(r, r->i + 1)); /* T-shirts */
+    bool minus = previous == ' ' && states_value(r, r->i); /* it is - 5: a minus or a dash? */
     r->i++;
-    return hyphen ? !(lone_before && lone_after) : !(lone_before || lone_after);
+    return hyphen ? !(lone_before && lone_after) : !(lone_before || lone_after || minus);
 }
 
 /* m^2, cm^{3} */
