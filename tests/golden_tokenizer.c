@@ -34,8 +34,7 @@ static int same_ids(const cJSON *want, const int32_t *ids, int64_t n) {
     if (!cJSON_IsArray(want) || cJSON_GetArraySize(want) != n) return 0;
     const cJSON *node;
     int64_t i = 0;
-    cJSON_ArrayForEach(node, want)
-        if (node->valuedouble != ids[i++]) return 0;
+    cJSON_ArrayForEach(node, want) if (node->valuedouble != ids[i++]) return 0;
     return 1;
 }
 
@@ -82,7 +81,8 @@ static void check_chat(golden *g, const cJSON *node, int i) {
     cJSON_ArrayForEach(m, cJSON_GetObjectItemCaseSensitive(node, "messages")) {
         const cJSON *role = cJSON_GetObjectItemCaseSensitive(m, "role");
         const cJSON *content = cJSON_GetObjectItemCaseSensitive(m, "content");
-        check(g, n < MAX_MESSAGES && cJSON_IsString(role) && cJSON_IsString(content), "chat.json", i, "bad message");
+        check(g, n < MAX_MESSAGES && cJSON_IsString(role) && cJSON_IsString(content), "chat.json", i,
+              "bad message");
         if (n == MAX_MESSAGES || !cJSON_IsString(role) || !cJSON_IsString(content)) return;
         messages[n++] = (rrl_message){role->valuestring, content->valuestring};
     }
@@ -111,7 +111,8 @@ int golden_tokenizer(int *checks, const char *folder) {
     check_ok(&g, rrl_tokenizer_open(&g.tokenizer, folder), "tokenizer.json", -1);
     if (g.tokenizer) {
         check_file(&g, "cases.json", check_case);
-        check_ok(&g, rrl_prompt_open(&g.prompt, g.tokenizer, "chat", NULL, NULL), "tokenizer_config.json", -1);
+        check_ok(&g, rrl_prompt_open(&g.prompt, g.tokenizer, "chat", NULL, NULL), "tokenizer_config.json",
+                 -1);
     }
     if (g.prompt) check_file(&g, "chat.json", check_chat);
     rrl_prompt_close(&g.prompt);

@@ -4,11 +4,13 @@
 
 enum { MEMBERS = 3 };
 
-/* A judged part whose every value follows from the sample's number, so that a joined group can be told by its values. */
+/* A judged part whose every value follows from the sample's number, so that a joined group can be told by its
+ * values. */
 static rrl_group *make_part(int32_t group_size, int32_t first, int32_t count) {
     rrl_group *g = NULL;
     int64_t n_tokens = 0, at = 0, text_at = 0;
-    for (int32_t i = 0; i < count; i++) n_tokens += first + i; /* sample s has s tokens: one part has an empty row */
+    for (int32_t i = 0; i < count; i++)
+        n_tokens += first + i; /* sample s has s tokens: one part has an empty row */
     CHECK_OK(rrl_group_create(&g, count, n_tokens));
     g->head.first = first;
     g->head.group_size = group_size;
@@ -103,7 +105,8 @@ static void test_unjudged(void) {
     CHECK_STATUS(rrl_group_create(&g, 1, -1), RRL_ERR_INTERNAL);
 }
 
-/* Every byte changed in several ways, every length: refused or unpacked, never a crash (run under the sanitizers). */
+/* Every byte changed in several ways, every length: refused or unpacked, never a crash (run under the
+ * sanitizers). */
 static void test_damage(void) {
     static const unsigned char MASKS[] = {0x01, 0x80, 0xff, 0x55};
     rrl_group *g = make_part(8, 1, 4), *back = NULL;

@@ -21,10 +21,15 @@ static rrl_status open_text(rrl_questions **q, const char *text, const rrl_quest
 
 static void test_rows(void) {
     static const char TEXT[] =
-        "{\"id\": \"a1\", \"question\": \"Q one?\", \"answer\": \"1,234\", \"metadata\": {\"class\": \"addition\", \"x\": 1.0}}\n"
-        "{\"answer\": \" 7 \", \"question\": \"caf\\u00e9 \\\"}{\\\" ?\", \"m\\u0065tadata\": { \"s\":[1,{\"class\":2}], \"class\": true }}\r\n"
+        "{\"id\": \"a1\", \"question\": \"Q one?\", \"answer\": \"1,234\", \"metadata\": {\"class\": "
+        "\"addition\", \"x\": 1.0}}\n"
+        "{\"answer\": \" 7 \", \"question\": \"caf\\u00e9 \\\"}{\\\" ?\", \"m\\u0065tadata\": { "
+        "\"s\":[1,{\"class\":2}], \"class\": true }}\r\n"
         "{\"id\": 12, \"question\": \"three\", \"answer\": 1.50, \"metadata\": null}\n"
-        "{\"id\": null, \"question\": \"four\", \"answer\": \"x\", \"metadata\": {\"class\": 1.0}}"; /* no last newline */
+        "{\"id\": null, \"question\": \"four\", \"answer\": \"x\", \"metadata\": {\"class\": 1.0}}"; /* no
+                                                                                                        last
+                                                                                                        newline
+                                                                                                      */
     rrl_questions *q = NULL;
     if (!CHECK_OK(open_text(&q, TEXT, &(rrl_questions_spec){.shuffle_seed = -1, .id_prefix = "p-"}))) return;
     CHECK_EQ_INT(q->n, 4);
@@ -48,8 +53,12 @@ static void test_rows(void) {
 }
 
 static void test_separator(void) {
-    const rrl_questions_spec spec = {.shuffle_seed = -1, .answer_separator = "####", .question_column = "q",
-                                     .answer_column = "solution", .id_column = "key", .limit = 2};
+    const rrl_questions_spec spec = {.shuffle_seed = -1,
+                                     .answer_separator = "####",
+                                     .question_column = "q",
+                                     .answer_column = "solution",
+                                     .id_column = "key",
+                                     .limit = 2};
     rrl_questions *q = NULL;
     if (!CHECK_OK(open_text(&q,
                             "{\"key\":\"k\",\"q\":\"1\",\"solution\":\"a #### no\\n####  1,024 \\n\"}\n"
@@ -70,7 +79,8 @@ static void test_separator(void) {
 /* The digest, put together again from its definition. */
 static void test_digest(void) {
     static const char TEXT[] = "{\"id\":\"a\",\"question\":\"Q?\",\"answer\":\"5\",\"metadata\":{}}\n";
-    static const char BYTES[] = "\1\0\0\0a\2\0\0\0Q?\1\0\0\0" "5\2\0\0\0{}";
+    static const char BYTES[] = "\1\0\0\0a\2\0\0\0Q?\1\0\0\0"
+                                "5\2\0\0\0{}";
     uint8_t digest[RRL_SHA256_BYTES];
     char hex[RRL_SHA256_HEX];
     rrl_questions *q = NULL;
@@ -99,14 +109,18 @@ static void test_refused(void) {
         {"empty answer", "{\"question\":\"Q\",\"answer\":\"\"}\n", "answer is empty"},
         {"empty id", "{\"id\":\"\",\"question\":\"Q\",\"answer\":\"5\"}\n", "id is empty"},
         {"metadata is a text", "{\"question\":\"Q\",\"answer\":\"5\",\"metadata\":\"x\"}\n", "metadata"},
-        {"repeated id", GOOD "{\"id\":\"a\",\"question\":\"R?\",\"answer\":\"5\"}\n", "lines 1 and 2: the same id"},
-        {"repeated question", GOOD "{\"id\":\"b\",\"question\":\"Q?\",\"answer\":\"5\"}\n", "lines 1 and 2: the same question"},
+        {"repeated id", GOOD "{\"id\":\"a\",\"question\":\"R?\",\"answer\":\"5\"}\n",
+         "lines 1 and 2: the same id"},
+        {"repeated question", GOOD "{\"id\":\"b\",\"question\":\"Q?\",\"answer\":\"5\"}\n",
+         "lines 1 and 2: the same question"},
         {"repeated key", "{\"question\":\"Q\",\"answer\":\"5\",\"answer\":\"6\"}\n", "line 1"},
-        {"repeated key inside", "{\"question\":\"Q\",\"answer\":\"5\",\"metadata\":{\"a\":1,\"a\":2}}\n", "line 1"},
+        {"repeated key inside", "{\"question\":\"Q\",\"answer\":\"5\",\"metadata\":{\"a\":1,\"a\":2}}\n",
+         "line 1"},
         {"no UTF-8", "{\"question\":\"\xff\",\"answer\":\"5\"}\n", "line 1"},
         {"NUL in a text", "{\"question\":\"\\u0000\",\"answer\":\"5\"}\n", "line 1"},
         {"lone surrogate", "{\"question\":\"\\ud800\",\"answer\":\"5\"}\n", "line 1"},
-        {"number that fits no double", "{\"question\":\"Q\",\"answer\":\"5\",\"metadata\":{\"x\":1e400}}\n", "line 1"},
+        {"number that fits no double", "{\"question\":\"Q\",\"answer\":\"5\",\"metadata\":{\"x\":1e400}}\n",
+         "line 1"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         rrl_questions *q = NULL;
@@ -129,8 +143,9 @@ static void test_refused(void) {
 
 /* ---- pools */
 
-static const char FIVE[] = "{\"question\":\"q0\",\"answer\":\"0\"}\n{\"question\":\"q1\",\"answer\":\"1\"}\n"
-                           "{\"question\":\"q2\",\"answer\":\"2\"}\nno JSON\n{\"question\":\"q4\",\"answer\":\"4\"}\n";
+static const char FIVE[] =
+    "{\"question\":\"q0\",\"answer\":\"0\"}\n{\"question\":\"q1\",\"answer\":\"1\"}\n"
+    "{\"question\":\"q2\",\"answer\":\"2\"}\nno JSON\n{\"question\":\"q4\",\"answer\":\"4\"}\n";
 
 static rrl_status open_pool(rrl_questions **q, const char *pools, const char *name) {
     CHECK_OK(rrl_file_publish(pools_file, pools, strlen(pools)));
@@ -144,13 +159,14 @@ static void test_pool(void) {
     char hex[RRL_SHA256_HEX];
     CHECK_OK(rrl_sha256_of(digest, "q4\nq0\nq2", 8));
     rrl_sha256_hex(hex, digest);
-    CHECK_OK(rrl_buffer_printf(&b,
-                               "{\"source\":\"s\",\"p\":{\"rows\":[4,0,2],\"sha256_of_questions\":\"%s\"},"
-                               "\"other\":{\"rows\":[0,4,2],\"sha256_of_questions\":\"%s\"},"
-                               "\"far\":{\"rows\":[5],\"sha256_of_questions\":\"%s\"},"
-                               "\"odd\":{\"rows\":[-1],\"sha256_of_questions\":\"%s\"},"
-                               "\"twice\":{\"rows\":[0,0],\"sha256_of_questions\":\"%s\"},\"short\":{\"rows\":[0]}}",
-                               hex, hex, hex, hex, hex));
+    CHECK_OK(rrl_buffer_printf(
+        &b,
+        "{\"source\":\"s\",\"p\":{\"rows\":[4,0,2],\"sha256_of_questions\":\"%s\"},"
+        "\"other\":{\"rows\":[0,4,2],\"sha256_of_questions\":\"%s\"},"
+        "\"far\":{\"rows\":[5],\"sha256_of_questions\":\"%s\"},"
+        "\"odd\":{\"rows\":[-1],\"sha256_of_questions\":\"%s\"},"
+        "\"twice\":{\"rows\":[0,0],\"sha256_of_questions\":\"%s\"},\"short\":{\"rows\":[0]}}",
+        hex, hex, hex, hex, hex));
     if (CHECK_OK(open_pool(&q, b.data, "p"))) {
         CHECK_EQ_INT(q->n, 3);
         CHECK_EQ_STR(q->rows[0].reference, "4");
@@ -177,9 +193,12 @@ static void test_numpy(void) {
         uint64_t seed;
         int64_t order[10];
     } CASES[] = {
-        {0, {4, 6, 2, 7, 3, 5, 9, 0, 8, 1}},           {1, {8, 4, 7, 0, 1, 2, 5, 9, 6, 3}},
-        {42, {5, 6, 0, 7, 3, 2, 4, 9, 1, 8}},          {20261004, {6, 2, 3, 7, 9, 0, 5, 1, 8, 4}},
-        {4294967295u, {0, 1, 4, 8, 3, 7, 5, 6, 2, 9}}, {4294967296u, {9, 1, 3, 8, 7, 6, 0, 4, 2, 5}},
+        {0, {4, 6, 2, 7, 3, 5, 9, 0, 8, 1}},
+        {1, {8, 4, 7, 0, 1, 2, 5, 9, 6, 3}},
+        {42, {5, 6, 0, 7, 3, 2, 4, 9, 1, 8}},
+        {20261004, {6, 2, 3, 7, 9, 0, 5, 1, 8, 4}},
+        {4294967295u, {0, 1, 4, 8, 3, 7, 5, 6, 2, 9}},
+        {4294967296u, {9, 1, 3, 8, 7, 6, 0, 4, 2, 5}},
         {9223372036854775807u, {8, 3, 7, 2, 6, 0, 5, 9, 1, 4}},
     };
     int64_t order[10];
@@ -192,7 +211,8 @@ static void test_numpy(void) {
     enum { MANY = 3000000 };
     int64_t *many = malloc(MANY * sizeof *many);
     CHECK_OK(rrl_numpy_permutation(many, MANY, 7));
-    CHECK(memcmp(many, ENDS, 4 * sizeof *many) == 0 && memcmp(many + MANY - 4, ENDS + 4, 4 * sizeof *many) == 0);
+    CHECK(memcmp(many, ENDS, 4 * sizeof *many) == 0 &&
+          memcmp(many + MANY - 4, ENDS + 4, 4 * sizeof *many) == 0);
     free(many);
     CHECK_OK(rrl_numpy_permutation(order, 1, 5));
     CHECK_EQ_INT(order[0], 0);
@@ -202,17 +222,19 @@ static void test_numpy(void) {
 
 static int is_in(const cJSON *rows, int64_t row) {
     const cJSON *node;
-    cJSON_ArrayForEach(node, rows)
-        if ((int64_t)node->valuedouble == row) return 1;
+    cJSON_ArrayForEach(node, rows) if ((int64_t)node->valuedouble == row) return 1;
     return 0;
 }
 
-/* The published row numbers of a pool are the first of the shuffle after `skip`, without those of `without`. */
+/* The published row numbers of a pool are the first of the shuffle after `skip`, without those of `without`.
+ */
 static void check_published(const cJSON *doc, const char *pool, int64_t n_rows, uint64_t seed, int64_t skip,
                             const char *without) {
-    const cJSON *rows = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(doc, pool), "rows"), *node;
-    const cJSON *out = without ? cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(doc, without), "rows")
-                               : NULL;
+    const cJSON *rows = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(doc, pool), "rows"),
+                *node;
+    const cJSON *out =
+        without ? cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(doc, without), "rows")
+                : NULL;
     int64_t *order = malloc((size_t)n_rows * sizeof *order), at = skip;
     CHECK_OK(rrl_numpy_permutation(order, n_rows, seed));
     CHECK(cJSON_GetArraySize(rows) >= 16);
@@ -240,15 +262,22 @@ static void test_published_pools(void) {
     static const struct {
         const char *file, *pool;
         int64_t n;
-    } POOLS[] = {{"train", "pilot_train", 32}, {"train", "validation", 16}, {"test", "pilot_test", 32},
-                 {"train", "final_train", 256}, {"test", "final_test", 128}};
+    } POOLS[] = {{"train", "pilot_train", 32},
+                 {"train", "validation", 16},
+                 {"test", "pilot_test", 32},
+                 {"train", "final_train", 256},
+                 {"test", "final_test", 128}};
     for (size_t i = 0; i < sizeof POOLS / sizeof *POOLS; i++) {
         char path[512];
         rrl_questions *q = NULL;
         snprintf(path, sizeof path, "%s/data/gsm8k/%s.jsonl", RRL_SOURCE_DIR, POOLS[i].file);
         if (!rrl_file_exists(path)) continue;
-        const rrl_questions_spec spec = {.path = path, .answer_separator = "####", .id_prefix = "gsm8k-", .pools = PATH,
-                                         .pool = POOLS[i].pool, .shuffle_seed = -1};
+        const rrl_questions_spec spec = {.path = path,
+                                         .answer_separator = "####",
+                                         .id_prefix = "gsm8k-",
+                                         .pools = PATH,
+                                         .pool = POOLS[i].pool,
+                                         .shuffle_seed = -1};
         if (CHECK_OK(rrl_questions_open(&q, &spec))) CHECK_EQ_INT(q->n, POOLS[i].n);
         rrl_questions_close(&q);
     }
@@ -261,7 +290,8 @@ static void test_shuffle(void) {
     if (!CHECK_OK(rrl_questions_open(&all, &(rrl_questions_spec){.path = path, .shuffle_seed = -1}))) return;
     CHECK_EQ_INT(all->n, 512);
     CHECK_OK(rrl_numpy_permutation(order, 512, 3));
-    if (CHECK_OK(rrl_questions_open(&q, &(rrl_questions_spec){.path = path, .shuffle_seed = 3, .limit = 5}))) {
+    if (CHECK_OK(
+            rrl_questions_open(&q, &(rrl_questions_spec){.path = path, .shuffle_seed = 3, .limit = 5}))) {
         CHECK_EQ_INT(q->n, 5);
         for (int i = 0; i < 5; i++) CHECK_EQ_STR(q->rows[i].id, all->rows[order[i]].id);
         CHECK(strcmp(q->digest, all->digest) != 0);
@@ -273,13 +303,15 @@ static void test_shuffle(void) {
 /* ---- sets that come with the program */
 
 static void test_shipped(void) {
-    static const char *const FILES[] = {"tiny/train", "tiny/validation", "tiny/test", "fixture/train", "fixture/test"};
+    static const char *const FILES[] = {"tiny/train", "tiny/validation", "tiny/test", "fixture/train",
+                                        "fixture/test"};
     static const int64_t N[] = {4000, 256, 512, 32, 16};
     rrl_questions *q[5] = {NULL};
     for (int i = 0; i < 5; i++) {
         char path[512];
         snprintf(path, sizeof path, "%s/data/%s.jsonl", RRL_SOURCE_DIR, FILES[i]);
-        if (!CHECK_OK(rrl_questions_open(&q[i], &(rrl_questions_spec){.path = path, .shuffle_seed = -1}))) goto done;
+        if (!CHECK_OK(rrl_questions_open(&q[i], &(rrl_questions_spec){.path = path, .shuffle_seed = -1})))
+            goto done;
         CHECK_EQ_INT(q[i]->n, N[i]);
         CHECK(q[i]->rows[0].klass[0] != 0);
     }
@@ -296,13 +328,17 @@ done:
     for (int i = 0; i < 5; i++) rrl_questions_close(&q[i]);
 }
 
-/* data/fixture was written from 48 questions of seed 1; some answers worked out by hand are checked here too. */
+/* data/fixture was written from 48 questions of seed 1; some answers worked out by hand are checked here too.
+ */
 static void test_synthetic(void) {
     rrl_questions *made = NULL, *file_rows = NULL, *big = NULL;
     if (!CHECK_OK(rrl_questions_synthetic(&made, 48, 1, "fixture-"))) return;
     for (int part = 0; part < 2; part++) {
-        const char *path = part ? RRL_SOURCE_DIR "/data/fixture/test.jsonl" : RRL_SOURCE_DIR "/data/fixture/train.jsonl";
-        if (!CHECK_OK(rrl_questions_open(&file_rows, &(rrl_questions_spec){.path = path, .shuffle_seed = -1}))) break;
+        const char *path =
+            part ? RRL_SOURCE_DIR "/data/fixture/test.jsonl" : RRL_SOURCE_DIR "/data/fixture/train.jsonl";
+        if (!CHECK_OK(
+                rrl_questions_open(&file_rows, &(rrl_questions_spec){.path = path, .shuffle_seed = -1})))
+            break;
         for (int64_t i = 0; i < file_rows->n; i++) {
             const rrl_question *a = &file_rows->rows[i], *b = &made->rows[32 * part + i];
             CHECK_EQ_STR(a->id, b->id);
@@ -324,7 +360,11 @@ static void test_synthetic(void) {
         wrong += sscanf(big->rows[i].question, "What is %lld %c %lld?", &a, &op, &b) != 3 || op != OPS[i % 4];
         int n = sscanf(big->rows[i].reference, "%lld/%lld", &p, &q);
         fractions += n == 2;
-        wrong += op == '/' ? p * b != a * q || q < 1 : p != (op == '+' ? a + b : op == '-' ? a - b : a * b) || n != 1;
+        wrong += op == '/' ? p * b != a * q || q < 1
+                           : p != (op == '+'   ? a + b
+                                   : op == '-' ? a - b
+                                               : a * b) ||
+                                 n != 1;
     }
     CHECK_EQ_INT(wrong, 0);
     CHECK(fractions > 3000);

@@ -27,7 +27,8 @@ static void write_raw(const char *name, int64_t length, const char *header, size
     rrl_buffer_free(&b);
 }
 
-/* ---- a file that another program wrote; figures read with Python's struct and json, digest with sha256sum */
+/* ---- a file that another program wrote; figures read with Python's struct and json, digest with sha256sum
+ */
 
 static void test_real(void) {
     rrl_safetensors *s = NULL;
@@ -64,7 +65,8 @@ static void test_real(void) {
 /* ---- all 65,536 values of both half formats, against their definition */
 
 static double half_value(unsigned bits, int exponent_bits) {
-    int fraction_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1, top = (1 << exponent_bits) - 1;
+    int fraction_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1,
+        top = (1 << exponent_bits) - 1;
     int exponent = (int)(bits >> fraction_bits) & top;
     double fraction = bits & ((1u << fraction_bits) - 1), sign = bits & 0x8000u ? -1 : 1;
     if (exponent == top) return fraction != 0 ? NAN : sign * INFINITY;
@@ -77,7 +79,8 @@ static void test_conversion(void) {
     static float values[65536];
     for (unsigned i = 0; i < 65536; i++) bits[i] = (uint16_t)i;
     for (int kind = 0; kind < 2; kind++) {
-        rrl_st_tensor t = {.name = "t", .dtype = kind ? RRL_ST_BF16 : RRL_ST_F16, .n_elements = 65536, .data = bits};
+        rrl_st_tensor t = {
+            .name = "t", .dtype = kind ? RRL_ST_BF16 : RRL_ST_F16, .n_elements = 65536, .data = bits};
         int wrong = 0;
         CHECK_OK(rrl_safetensors_to_f32(values, &t));
         for (unsigned i = 0; i < 65536; i++) {
@@ -103,7 +106,8 @@ static void test_conversion(void) {
 
 static void test_publish(void) {
     static const float A[6] = {1, -2, 3.5f, 0x1p-149f, INFINITY, 0}, B[1] = {7};
-    const rrl_st_write tensors[] = {{"z.lora_A.weight", A, 2, {2, 3}}, {"a \"quoted\"", B, 1, {1}}, {"empty", NULL, 2, {0, 4}}};
+    const rrl_st_write tensors[] = {
+        {"z.lora_A.weight", A, 2, {2, 3}}, {"a \"quoted\"", B, 1, {1}}, {"empty", NULL, 2, {0, 4}}};
     rrl_safetensors *s = NULL;
     float values[6];
     char *bytes = NULL;
@@ -114,8 +118,10 @@ static void test_publish(void) {
     memcpy(&header, bytes, sizeof header);
     CHECK_EQ_INT(header % 8, 0);
     CHECK_EQ_INT(len, 8 + header + 28);
-    CHECK(strstr(bytes + 8, "{\"__metadata__\":{\"format\":\"pt\"},\"z.lora_A.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],"
-                            "\"data_offsets\":[0,24]}") == bytes + 8);
+    CHECK(
+        strstr(bytes + 8,
+               "{\"__metadata__\":{\"format\":\"pt\"},\"z.lora_A.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],"
+               "\"data_offsets\":[0,24]}") == bytes + 8);
     free(bytes);
     if (!CHECK_OK(rrl_safetensors_open(&s, in_folder("out.safetensors")))) return;
     CHECK_EQ_INT(rrl_safetensors_count(s), 3);
@@ -130,7 +136,7 @@ static void test_publish(void) {
 
 /* ---- headers that are right in odd ways, and those that lie */
 
-#define T(name, dtype, shape, begin, end)                                                                              \
+#define T(name, dtype, shape, begin, end)                                                                    \
     "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" #begin "," #end "]}"
 
 static void test_accepted(void) {
@@ -141,8 +147,11 @@ static void test_accepted(void) {
     } CASES[] = {
         {"no tensor", "{}", 0, 0},
         {"a scalar", "{" T("a", "F32", "[]", 0, 4) "}", 4, 1},
-        {"not in order of the data", "{" T("b", "BF16", "[2]", 4, 8) "," T("a", "F16", "[2,1]", 0, 4) "}", 8, 2},
-        {"empty between", "{" T("b", "U8", "[0]", 4, 4) "," T("a", "I32", "[1]", 0, 4) "," T("c", "I64", "[1]", 4, 12) "}", 12, 3},
+        {"not in order of the data", "{" T("b", "BF16", "[2]", 4, 8) "," T("a", "F16", "[2,1]", 0, 4) "}", 8,
+         2},
+        {"empty between",
+         "{" T("b", "U8", "[0]", 4, 4) "," T("a", "I32", "[1]", 0, 4) "," T("c", "I64", "[1]", 4, 12) "}", 12,
+         3},
         {"spaces after the header", "{" T("a", "U8", "[1]", 0, 1) "}    ", 1, 1},
         {"type without conversion", "{" T("a", "F64", "[1]", 0, 8) "}", 8, 1},
     };
@@ -171,17 +180,20 @@ static void test_refused(void) {
         {"a list", "[]", -1, 0, "no JSON object"},
         {"entry is no object", "{\"a\":3}", -1, 0, "a is no object"},
         {"overlap", "{" T("a", "U8", "[4]", 0, 4) "," T("b", "U8", "[4]", 2, 6) "}", -1, 6, "overlap"},
-        {"same range twice", "{" T("a", "U8", "[4]", 0, 4) "," T("b", "U8", "[4]", 0, 4) "}", -1, 4, "overlap"},
+        {"same range twice", "{" T("a", "U8", "[4]", 0, 4) "," T("b", "U8", "[4]", 0, 4) "}", -1, 4,
+         "overlap"},
         {"hole", "{" T("a", "U8", "[4]", 0, 4) "," T("b", "U8", "[2]", 5, 7) "}", -1, 7, "hole"},
         {"hole at the start", "{" T("a", "U8", "[4]", 1, 5) "}", -1, 5, "hole"},
         {"bytes left over", "{" T("a", "U8", "[4]", 0, 4) "}", -1, 5, "belong to none"},
         {"backwards", "{" T("a", "U8", "[4]", 4, 0) "}", -1, 4, "backwards"},
         {"past the end", "{" T("a", "U8", "[4]", 0, 4) "}", -1, 3, "ends at byte 4 of 3"},
-        {"far past the end", "{" T("a", "U8", "[9007199254740992]", 0, 9007199254740992) "}", -1, 3, "ends at"},
+        {"far past the end", "{" T("a", "U8", "[9007199254740992]", 0, 9007199254740992) "}", -1, 3,
+         "ends at"},
         {"negative offset", "{" T("a", "U8", "[4]", -4, 0) "}", -1, 4, "data_offsets"},
         {"offset with fraction", "{" T("a", "U8", "[4]", 0.5, 4.5) "}", -1, 5, "data_offsets"},
         {"offset beyond 2^53", "{" T("a", "U8", "[4]", 0, 18446744073709551615) "}", -1, 4, "data_offsets"},
-        {"three offsets", "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4,8]}}", -1, 4, "data_offsets"},
+        {"three offsets", "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4,8]}}", -1, 4,
+         "data_offsets"},
         {"no offsets", "{\"a\":{\"dtype\":\"U8\",\"shape\":[4]}}", -1, 4, "data_offsets"},
         {"unknown type", "{" T("a", "F31", "[1]", 0, 4) "}", -1, 4, "F31"},
         {"type is a number", "{\"a\":{\"dtype\":1,\"shape\":[4],\"data_offsets\":[0,4]}}", -1, 4, "dtype"},
@@ -194,7 +206,8 @@ static void test_refused(void) {
         {"nine dimensions", "{" T("a", "U8", "[1,1,1,1,1,1,1,1,4]", 0, 4) "}", -1, 4, "shape"},
         {"product overflows", "{" T("a", "U8", "[4294967296,4294967296]", 0, 0) "}", -1, 0, "overflows"},
         {"bytes overflow", "{" T("a", "F32", "[2147483648,2147483648]", 0, 0) "}", -1, 0, "overflows"},
-        {"product overflows to the right size", "{" T("a", "U8", "[9007199254740992,2048,1]", 0, 0) "}", -1, 0, "overflows"},
+        {"product overflows to the right size", "{" T("a", "U8", "[9007199254740992,2048,1]", 0, 0) "}", -1,
+         0, "overflows"},
         {"name twice", "{" T("a", "U8", "[1]", 0, 1) "," T("a", "U8", "[1]", 1, 2) "}", -1, 2, "twice"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {

@@ -48,7 +48,8 @@ static void test_golden(const char *golden) {
     }
 }
 
-/* Values of tokenizers 0.22.2 for the marks that came after the Unicode version of its NFC, and one that came before. */
+/* Values of tokenizers 0.22.2 for the marks that came after the Unicode version of its NFC, and one that came
+ * before. */
 static void test_unicode_age(const char *golden) {
     char path[4096];
     rrl_tokenizer *t = NULL;
@@ -56,8 +57,8 @@ static void test_unicode_age(const char *golden) {
     if (!CHECK_OK(rrl_tokenizer_open(&t, path))) return;
     static const char *const SAME[][2] = {
         {"e\u0301", "\u00e9"},
-        {"a\u0301\u0327", "\u00e1\u0327"},             /* 0327 is put first, a and 0301 still join */
-        {"a\u09fe\u0327", "a\u09fe\u0327"},            /* Unicode 11: not reordered */
+        {"a\u0301\u0327", "\u00e1\u0327"},                /* 0327 is put first, a and 0301 still join */
+        {"a\u09fe\u0327", "a\u09fe\u0327"},               /* Unicode 11: not reordered */
         {"\U00011935\U00011930", "\U00011935\U00011930"}, /* Unicode 13: not composed */
     };
     for (size_t i = 0; i < sizeof SAME / sizeof *SAME; i++) {
@@ -93,7 +94,8 @@ static double seconds_for(const rrl_tokenizer *t, const char *unit, size_t len) 
 
 /* One piece of 256 KiB takes a tenth of a second; quadratic merging would take minutes. */
 static void test_time(const char *golden) {
-    static const char *const UNITS[] = {"a", "ab", "!", "\n", " ", "0", "word and word ", "<|im_", "<|im_end|>"};
+    static const char *const UNITS[] = {"a",     "ab",        "!", "\n", " ", "0", "word and word ",
+                                        "<|im_", "<|im_end|>"};
     char path[4096];
     for (int k = 0; k < 2; k++) {
         rrl_tokenizer *t = NULL;
@@ -111,7 +113,8 @@ static const char SMALL[] =
     "{\"added_tokens\":[{\"id\":5,\"content\":\"<e>\",\"special\":true,\"normalized\":false},"
     "{\"id\":9,\"content\":\"<e>>\",\"special\":false,\"normalized\":false}],"
     "\"normalizer\":null,"
-    "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\",\"individual_digits\":true},"
+    "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\",\"individual_digits\":"
+    "true},"
     "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":true}]},"
     "\"decoder\":{\"type\":\"ByteLevel\"},"
     "\"model\":{\"type\":\"BPE\",\"unk_token\":null,"
@@ -136,11 +139,11 @@ static void test_small(void) {
     if (!CHECK_OK(open_variant(&t, "null", "null"))) return;
     check_encodes(t, "", "");
     check_encodes(t, "abab", "2 2");
-    check_encodes(t, "aab a ab", "0 2 4 3 2");   /* "a b" has the better rank, so " ab" is not " a" + "b" */
+    check_encodes(t, "aab a ab", "0 2 4 3 2"); /* "a b" has the better rank, so " ab" is not " a" + "b" */
     check_encodes(t, "11a", "8 8 0");
     check_encodes(t, "a<e>b", "0 5 1");
-    check_encodes(t, "<e>><e><", "9 5");        /* the longest added token; "<" has no token and is dropped */
-    check_encodes(t, "azb", "2");               /* "z" is dropped and its neighbours meet */
+    check_encodes(t, "<e>><e><", "9 5"); /* the longest added token; "<" has no token and is dropped */
+    check_encodes(t, "azb", "2");        /* "z" is dropped and its neighbours meet */
     check_encodes(t, "\xc3\xa9", "6 7");
     int32_t *ids = NULL;
     int64_t n = 0;
@@ -156,35 +159,44 @@ static void test_small(void) {
     const int32_t list[] = {4, 6, 5, 7, 100, -1, 9, 6, 0};
     rrl_buffer b = {0};
     CHECK_OK(rrl_tokenizer_bytes(&b, t, list, 9, false));
-    CHECK_EQ_STR(b.data, " a\xc3<e>\xa9<e>>\xc3" "a");
+    CHECK_EQ_STR(b.data, " a\xc3<e>\xa9<e>>\xc3"
+                         "a");
     b.len = 0;
     CHECK_OK(rrl_tokenizer_decode(&b, t, list, 9, true)); /* bytes meet across the token left out */
-    CHECK_EQ_STR(b.data, " a\u00e9<e>>\ufffd" "a");
+    CHECK_EQ_STR(b.data, " a\u00e9<e>>\ufffd"
+                         "a");
     rrl_buffer_free(&b);
     rrl_tokenizer_close(&t);
 }
 
 static void test_variants(void) {
     rrl_tokenizer *t = NULL;
-    if (CHECK_OK(open_variant(&t, "\"unk_token\":null", "\"ignore_merges\":true"))) check_encodes(t, " a ab", "4 3 2");
+    if (CHECK_OK(open_variant(&t, "\"unk_token\":null", "\"ignore_merges\":true")))
+        check_encodes(t, " a ab", "4 3 2");
     rrl_tokenizer_close(&t);
-    if (CHECK_OK(open_variant(&t, "\"unk_token\":null", "\"unk_token\":\"1\""))) check_encodes(t, "azb", "0 8 1");
+    if (CHECK_OK(open_variant(&t, "\"unk_token\":null", "\"unk_token\":\"1\"")))
+        check_encodes(t, "azb", "0 8 1");
     rrl_tokenizer_close(&t);
     static const char SPLIT[] = "{\"type\":\"Digits\",\"individual_digits\":true}";
-    if (CHECK_OK(open_variant(&t, SPLIT, "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"b\"},\"behavior\":\"Isolated\"}")))
+    if (CHECK_OK(open_variant(
+            &t, SPLIT, "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"b\"},\"behavior\":\"Isolated\"}")))
         check_encodes(t, "abab", "0 1 0 1");
     rrl_tokenizer_close(&t);
-    if (CHECK_OK(open_variant(&t, SPLIT, "{\"type\":\"Split\",\"pattern\":{\"String\":\"b\"},\"behavior\":\"Removed\"}")))
+    if (CHECK_OK(open_variant(
+            &t, SPLIT, "{\"type\":\"Split\",\"pattern\":{\"String\":\"b\"},\"behavior\":\"Removed\"}")))
         check_encodes(t, "abab", "0 0");
     rrl_tokenizer_close(&t);
-    if (CHECK_OK(open_variant(&t, SPLIT,
-                              "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a|1\"},\"behavior\":\"Removed\",\"invert\":true}")))
+    if (CHECK_OK(open_variant(
+            &t, SPLIT,
+            "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a|1\"},\"behavior\":\"Removed\",\"invert\":true}")))
         check_encodes(t, "ab1b", "0 8");
     rrl_tokenizer_close(&t);
-    if (CHECK_OK(open_variant(&t, SPLIT, "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"x*\"},\"behavior\":\"Isolated\"}")))
+    if (CHECK_OK(open_variant(
+            &t, SPLIT, "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"x*\"},\"behavior\":\"Isolated\"}")))
         check_encodes(t, "ab\u00e9", "0 1 6 7"); /* empty matches cut between characters, never inside one */
     rrl_tokenizer_close(&t);
-    if (CHECK_OK(open_variant(&t, "\"special\":true,\"normalized\":false", "\"special\":true,\"normalized\":true")))
+    if (CHECK_OK(open_variant(&t, "\"special\":true,\"normalized\":false",
+                              "\"special\":true,\"normalized\":true")))
         check_encodes(t, "a<e>b<e>>", "0 5 1 9");
     rrl_tokenizer_close(&t);
 }
@@ -197,16 +209,20 @@ static void test_refused(void) {
         {"no model", "\"model\"", "\"modell\"", "model"},
         {"other normaliser", "\"normalizer\":null", "\"normalizer\":{\"type\":\"NFKC\"}", "NFKC"},
         {"other pre-tokenizer", "\"Digits\"", "\"Metaspace\"", "Metaspace"},
-        {"other decoder", "\"decoder\":{\"type\":\"ByteLevel\"}", "\"decoder\":{\"type\":\"WordPiece\"}", "WordPiece"},
+        {"other decoder", "\"decoder\":{\"type\":\"ByteLevel\"}", "\"decoder\":{\"type\":\"WordPiece\"}",
+         "WordPiece"},
         {"prefix space", "\"add_prefix_space\":false", "\"add_prefix_space\":true", "add_prefix_space"},
-        {"no ByteLevel", "{\"type\":\"ByteLevel\",\"add", "{\"type\":\"Digits\",\"individual_digits\":true,\"add", "ByteLevel"},
-        {"step after ByteLevel", "[{\"type\":\"Digits\"", "[{\"type\":\"ByteLevel\"},{\"type\":\"Digits\"", "after ByteLevel"},
+        {"no ByteLevel", "{\"type\":\"ByteLevel\",\"add",
+         "{\"type\":\"Digits\",\"individual_digits\":true,\"add", "ByteLevel"},
+        {"step after ByteLevel", "[{\"type\":\"Digits\"", "[{\"type\":\"ByteLevel\"},{\"type\":\"Digits\"",
+         "after ByteLevel"},
         {"pattern", "{\"type\":\"Digits\",\"individual_digits\":true}",
          "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"},\"behavior\":\"Isolated\"}", "pattern ("},
         {"nested set", "{\"type\":\"Digits\",\"individual_digits\":true}",
          "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a[b]]\"},\"behavior\":\"Isolated\"}", "nested"},
         {"behaviour", "{\"type\":\"Digits\",\"individual_digits\":true}",
-         "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\"},\"behavior\":\"MergedWithNext\"}", "MergedWithNext"},
+         "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\"},\"behavior\":\"MergedWithNext\"}",
+         "MergedWithNext"},
         {"byte fallback", "\"unk_token\":null", "\"byte_fallback\":true", "byte_fallback"},
         {"dropout", "\"unk_token\":null", "\"dropout\":0.1", "dropout"},
         {"unknown token", "\"unk_token\":null", "\"unk_token\":\"zz\"", "zz"},
@@ -261,11 +277,22 @@ static void test_config(void) {
         CHECK_EQ_INT(strlen(rrl_tokenizer_digest(t)), 64);
     }
     rrl_tokenizer_close(&t);
-    if (CHECK_OK(open_with_config(&t, "{\"eos_token\":{\"content\":\"<e>\"},\"chat_template\":"
-                                      "[{\"name\":\"tool\",\"template\":\"y\"},{\"name\":\"default\",\"template\":\"z\"}]}"))) {
+    if (CHECK_OK(open_with_config(
+            &t, "{\"eos_token\":{\"content\":\"<e>\"},\"chat_template\":"
+                "[{\"name\":\"tool\",\"template\":\"y\"},{\"name\":\"default\",\"template\":\"z\"}]}"))) {
         CHECK_EQ_INT(rrl_tokenizer_eos(t), 5);
         CHECK_EQ_STR(rrl_tokenizer_chat_template(t), "z");
     }
+    rrl_tokenizer_close(&t);
+    char with[65] = "";
+    write_file("chat_template.jinja", "j", 1);
+    if (CHECK_OK(open_with_config(&t, "{}"))) {
+        CHECK_EQ_STR(rrl_tokenizer_chat_template(t), "j");
+        snprintf(with, sizeof with, "%s", rrl_tokenizer_digest(t));
+    }
+    rrl_tokenizer_close(&t);
+    remove_file("chat_template.jinja");
+    if (CHECK_OK(open_with_config(&t, "{}"))) CHECK(strcmp(with, rrl_tokenizer_digest(t)) != 0);
     rrl_tokenizer_close(&t);
     CHECK_STATUS(open_with_config(&t, "{\"eos_token\":\"</s>\"}"), RRL_ERR_DATA);
     CHECK_STATUS(open_with_config(&t, "[]"), RRL_ERR_DATA);
@@ -285,8 +312,8 @@ static void check_prompt(const rrl_tokenizer *t, const char *format, const char 
     rrl_prompt_close(&p);
 }
 
-static void check_no_prompt(const rrl_tokenizer *t, const char *format, const char *template, const char *chat,
-                            const char *message) {
+static void check_no_prompt(const rrl_tokenizer *t, const char *format, const char *template,
+                            const char *chat, const char *message) {
     rrl_prompt *p = NULL;
     CHECK_STATUS(rrl_prompt_open(&p, t, format, template, chat), RRL_ERR_CONFIG);
     if (!CHECK(strstr(rrl_error_message(), message) != NULL)) fprintf(stderr, "  %s\n", rrl_error_message());
@@ -306,7 +333,8 @@ static void test_prompts(void) {
     check_prompt(t, "chat", "{question}", "chatml", "chatml",
                  "<|im_start|>user\n1+{question}?<|im_end|>\n<|im_start|>assistant\n");
     check_prompt(t, "chat", "q {question}", file, "file", "[|q 1+{question}?]");
-    check_no_prompt(t, "chat", NULL, NULL, "f24189f08c85a1eb19a737306c3a13e85462ee33d964f28108d64a2485fa2171");
+    check_no_prompt(t, "chat", NULL, NULL,
+                    "f24189f08c85a1eb19a737306c3a13e85462ee33d964f28108d64a2485fa2171");
     check_no_prompt(t, "chat", NULL, "llama9", "smollm2, qwen2.5, chatml");
     check_no_prompt(t, "html", NULL, NULL, "html");
     check_no_prompt(t, "text", "no place", NULL, "{question}");
@@ -325,10 +353,10 @@ static void test_prompts(void) {
 
 /* The embedded model: its template is recognised, the ids are those of tokenizers 0.22.2. */
 static void test_embedded(void) {
-    static const int32_t WANT[] = {
-        1, 302, 201, 307, 291, 310, 16, 312, 289, 303, 275, 273, 28, 304, 263, 296, 201, 201, 297, 28, 461,
-        534, 223, 20, 22, 404, 471, 223, 20, 475, 503, 16, 313, 311, 404, 336, 346, 535, 33, 201, 201, 314,
-        28, 2, 201, 1, 315, 201};
+    static const int32_t WANT[] = {1,   302, 201, 307, 291, 310, 16,  312, 289, 303, 275, 273,
+                                   28,  304, 263, 296, 201, 201, 297, 28,  461, 534, 223, 20,
+                                   22,  404, 471, 223, 20,  475, 503, 16,  313, 311, 404, 336,
+                                   346, 535, 33,  201, 201, 314, 28,  2,   201, 1,   315, 201};
     rrl_tokenizer *t = NULL;
     rrl_prompt *p = NULL;
     int32_t *ids = NULL;
@@ -336,10 +364,12 @@ static void test_embedded(void) {
     if (!CHECK_OK(rrl_tokenizer_open(&t, RRL_SOURCE_DIR "/data/tiny"))) return;
     CHECK_EQ_INT(rrl_tokenizer_eos(t), 2);
     CHECK_EQ_INT(rrl_tokenizer_size(t), 562);
-    CHECK_OK(rrl_prompt_open(&p, t, "chat",
-                             "Solve the problem. End with 'Final answer: <answer>'.\n\nProblem: {question}\n\nSolution:", NULL));
+    CHECK_OK(rrl_prompt_open(
+        &p, t, "chat",
+        "Solve the problem. End with 'Final answer: <answer>'.\n\nProblem: {question}\n\nSolution:", NULL));
     CHECK_EQ_STR(rrl_prompt_name(p), "chatml");
-    CHECK_OK(rrl_prompt_ids(&ids, &n, p, "Zoe puts 24 beads into 2 equal bins. How many beads does each hold?"));
+    CHECK_OK(
+        rrl_prompt_ids(&ids, &n, p, "Zoe puts 24 beads into 2 equal bins. How many beads does each hold?"));
     CHECK_EQ_INT(n, sizeof WANT / sizeof *WANT);
     CHECK((size_t)n == sizeof WANT / sizeof *WANT && memcmp(ids, WANT, sizeof WANT) == 0);
     free(ids);

@@ -29,7 +29,8 @@ void rrl_added_tokens_close(rrl_added_tokens **a) {
     *a = NULL;
 }
 
-rrl_status rrl_added_tokens_add(rrl_added_tokens *a, const char *content, int32_t id, bool special, bool normalized) {
+rrl_status rrl_added_tokens_add(rrl_added_tokens *a, const char *content, int32_t id, bool special,
+                                bool normalized) {
     RRL_TRY(rrl_grow(&a->tokens, &a->capacity, a->n + 1, sizeof *a->tokens, "added tokens"));
     added_token t = {.len = strlen(content), .id = id, .special = special, .normalized = normalized};
     RRL_TRY(rrl_strdup(&t.content, content));
@@ -58,8 +59,8 @@ void rrl_added_tokens_sort(rrl_added_tokens *a) {
     }
 }
 
-bool rrl_added_tokens_find(const rrl_added_tokens *a, bool normalized, const char *text, size_t len, size_t from,
-                           int32_t *id, size_t *at, size_t *match_len) {
+bool rrl_added_tokens_find(const rrl_added_tokens *a, bool normalized, const char *text, size_t len,
+                           size_t from, int32_t *id, size_t *at, size_t *match_len) {
     const size_t *start = a->start[normalized];
     if (start[0] == start[256]) return false;
     for (size_t i = from; i < len; i++) {

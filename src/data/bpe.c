@@ -1,7 +1,8 @@
-/* Merging: a doubly linked list of symbols and a heap of candidate merges, lowest rank first, leftmost among equals.
+/* Merging: a doubly linked list of symbols and a heap of candidate merges, lowest rank first, leftmost among
+ * equals.
  *
- * A candidate is not removed when one of its symbols is merged away; it is recognised as stale when it is popped,
- * because its pair no longer gives the merge it was entered for. So each piece costs O(n log n). */
+ * A candidate is not removed when one of its symbols is merged away; it is recognised as stale when it is
+ * popped, because its pair no longer gives the merge it was entered for. So each piece costs O(n log n). */
 #include "data/bpe.h"
 
 #include <stdlib.h>
@@ -39,7 +40,8 @@ rrl_status rrl_ids_put(rrl_ids *ids, int32_t id) {
     return RRL_OK;
 }
 
-rrl_status rrl_bpe_open(rrl_bpe **out, const rrl_vocab *vocab, size_t n_merges, int32_t unknown, bool whole_first) {
+rrl_status rrl_bpe_open(rrl_bpe **out, const rrl_vocab *vocab, size_t n_merges, int32_t unknown,
+                        bool whole_first) {
     rrl_status rc = RRL_OK;
     rrl_bpe *b = NULL;
     RRL_GOTO(rrl_alloc(&b, 1, sizeof *b, "merges"));

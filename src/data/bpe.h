@@ -17,7 +17,8 @@ rrl_status rrl_ids_put(rrl_ids *ids, int32_t id);
 typedef struct rrl_bpe rrl_bpe;
 /** vocab is borrowed and outlives the table. unknown: id for bytes without a token, -1 = they are dropped.
  *  whole_first: a piece that is a token is taken whole, before any merge (ignore_merges). */
-rrl_status rrl_bpe_open(rrl_bpe **out, const rrl_vocab *vocab, size_t n_merges, int32_t unknown, bool whole_first);
+rrl_status rrl_bpe_open(rrl_bpe **out, const rrl_vocab *vocab, size_t n_merges, int32_t unknown,
+                        bool whole_first);
 void rrl_bpe_close(rrl_bpe **b);
 /** The next merge, best rank first: left + right -> merged. A pair given again takes the later rank. */
 rrl_status rrl_bpe_merge(rrl_bpe *b, int32_t left, int32_t right, int32_t merged);

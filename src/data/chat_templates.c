@@ -1,4 +1,5 @@
-/* All three are ChatML; they differ in the system message they add when a conversation does not begin with one. */
+/* All three are ChatML; they differ in the system message they add when a conversation does not begin with
+ * one. */
 #include "data/chat_templates.h"
 
 #include <string.h>
@@ -28,13 +29,15 @@ static rrl_status smollm2(rrl_buffer *out, const rrl_message *messages, int n, b
                   generation_prompt);
 }
 
-/* The branches for tools are left out, so a message of role "tool" is refused rather than rendered wrongly. */
+/* The branches for tools are left out, so a message of role "tool" is refused rather than rendered wrongly.
+ */
 static rrl_status qwen25(rrl_buffer *out, const rrl_message *messages, int n, bool generation_prompt) {
     for (int i = 0; i < n; i++) {
         const char *role = messages[i].role;
         if (strcmp(role, "system") != 0 && strcmp(role, "user") != 0 && strcmp(role, "assistant") != 0)
-            return RRL_FAIL(RRL_ERR_CONFIG, "chat template qwen2.5: role \"%s\" is not supported (system, user, assistant are)",
-                            role);
+            return RRL_FAIL(
+                RRL_ERR_CONFIG,
+                "chat template qwen2.5: role \"%s\" is not supported (system, user, assistant are)", role);
     }
     return chatml(out, "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.", messages, n,
                   generation_prompt);

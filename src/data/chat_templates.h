@@ -1,4 +1,5 @@
-/* Chat templates that are known by the SHA-256 of their text, each written as a small function (no Jinja here). */
+/* Chat templates that are known by the SHA-256 of their text, each written as a small function (no Jinja
+ * here). */
 #ifndef RRL_DATA_CHAT_TEMPLATES_H
 #define RRL_DATA_CHAT_TEMPLATES_H
 

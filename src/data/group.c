@@ -11,11 +11,13 @@ rrl_status rrl_group_create(rrl_group **out, int32_t count, int64_t n_tokens) {
     rrl_status rc = RRL_OK;
     rrl_group *g = NULL;
     if (count < 1 || n_tokens < 0) {
-        rc = RRL_FAIL(RRL_ERR_INTERNAL, "group of %d completions and %lld tokens", count, (long long)n_tokens);
+        rc =
+            RRL_FAIL(RRL_ERR_INTERNAL, "group of %d completions and %lld tokens", count, (long long)n_tokens);
         goto done;
     }
     RRL_GOTO(rrl_alloc(&g, 1, sizeof *g, "group"));
-    g->head = (rrl_group_head){.version = RRL_GROUP_VERSION, .group_size = count, .count = count, .n_tokens = n_tokens};
+    g->head = (rrl_group_head){
+        .version = RRL_GROUP_VERSION, .group_size = count, .count = count, .n_tokens = n_tokens};
     RRL_GOTO(rrl_alloc(&g->rows, (size_t)count, sizeof *g->rows, "completions of a group"));
     RRL_GOTO(rrl_alloc(&g->tokens, (size_t)n_tokens, sizeof *g->tokens, "tokens of a group"));
     RRL_GOTO(rrl_alloc(&g->logprobs, (size_t)n_tokens, sizeof *g->logprobs, "log-probs of a group"));
@@ -63,7 +65,8 @@ int64_t rrl_group_token_at(const rrl_group *g, int32_t i) {
 
 int64_t rrl_group_text_at(const rrl_group *g, int32_t i) {
     int64_t at = 0;
-    for (int32_t k = 0; k < i; k++) at += g->rows[k].n_text + (g->rows[k].n_answer > 0 ? g->rows[k].n_answer : 0);
+    for (int32_t k = 0; k < i; k++)
+        at += g->rows[k].n_text + (g->rows[k].n_answer > 0 ? g->rows[k].n_answer : 0);
     return at;
 }
 
@@ -77,10 +80,10 @@ static int by_first(const void *a, const void *b) {
 }
 
 static rrl_status check_same_group(const rrl_group_head *a, const rrl_group_head *b) {
-#define X(name, what)                                                                                                  \
-    if (a->name != b->name)                                                                                            \
-        return RRL_FAIL(RRL_ERR_INTERNAL, "parts of a group differ in " what ": %lld and %lld", (long long)a->name,    \
-                        (long long)b->name);
+#define X(name, what)                                                                                        \
+    if (a->name != b->name)                                                                                  \
+        return RRL_FAIL(RRL_ERR_INTERNAL, "parts of a group differ in " what ": %lld and %lld",              \
+                        (long long)a->name, (long long)b->name);
     X(version, "format version")
     X(purpose, "purpose")
     X(step, "step")
@@ -100,13 +103,14 @@ static rrl_status check_parts(rrl_group *const *parts, int32_t n) {
     for (int32_t i = 0; i < n; i++) {
         RRL_TRY(check_same_group(head, &parts[i]->head));
         if (parts[i]->head.first != next)
-            return RRL_FAIL(RRL_ERR_INTERNAL, "parts of question %d, step %lld: sample %d follows, expected %lld",
+            return RRL_FAIL(RRL_ERR_INTERNAL,
+                            "parts of question %d, step %lld: sample %d follows, expected %lld",
                             head->question, (long long)head->step, parts[i]->head.first, (long long)next);
         next += parts[i]->head.count;
     }
     if (next != head->group_size)
-        return RRL_FAIL(RRL_ERR_INTERNAL, "parts of question %d, step %lld: %lld samples of %d", head->question,
-                        (long long)head->step, (long long)next, head->group_size);
+        return RRL_FAIL(RRL_ERR_INTERNAL, "parts of question %d, step %lld: %lld samples of %d",
+                        head->question, (long long)head->step, (long long)next, head->group_size);
     return RRL_OK;
 }
 
@@ -135,7 +139,8 @@ static rrl_status join_sorted(rrl_group **out, rrl_group *const *parts, int32_t 
         size_t members = (size_t)head->members;
         copy(g->rows + row, p->rows, (size_t)p->head.count, sizeof *p->rows);
         if (members)
-            copy(g->verdicts + (size_t)row * members, p->verdicts, (size_t)p->head.count * members, sizeof *p->verdicts);
+            copy(g->verdicts + (size_t)row * members, p->verdicts, (size_t)p->head.count * members,
+                 sizeof *p->verdicts);
         copy(g->tokens + tokens, p->tokens, (size_t)p->head.n_tokens, sizeof *p->tokens);
         copy(g->logprobs + tokens, p->logprobs, (size_t)p->head.n_tokens, sizeof *p->logprobs);
         if (p->head.n_text) copy(g->text + text, p->text, (size_t)p->head.n_text, 1);

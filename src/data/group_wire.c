@@ -1,5 +1,5 @@
-/* The wire form of a group: head, rows, verdicts, tokens, log-probs, text, one after the other, little-endian and
- * without padding. The lists of group.h say that the structs have none, so whole arrays are copied. */
+/* The wire form of a group: head, rows, verdicts, tokens, log-probs, text, one after the other, little-endian
+ * and without padding. The lists of group.h say that the structs have none, so whole arrays are copied. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -20,8 +20,10 @@ static rrl_status check_group(const rrl_group_head *h, const rrl_completion *row
     int64_t tokens = 0, text = 0;
     for (int32_t i = 0; i < h->count; i++) {
         const rrl_completion *r = &rows[i];
-        if (r->n_tokens < 0 || r->n_text < 0 || r->n_answer < -1 || r->n_reasoning < 0 || r->n_reasoning > r->n_text)
-            return RRL_FAIL(rc, "group of question %d: lengths of completion %d make no sense", h->question, i);
+        if (r->n_tokens < 0 || r->n_text < 0 || r->n_answer < -1 || r->n_reasoning < 0 ||
+            r->n_reasoning > r->n_text)
+            return RRL_FAIL(rc, "group of question %d: lengths of completion %d make no sense", h->question,
+                            i);
         if (r->sample != h->first + i || r->available < 0 || r->available > h->members ||
             (r->finish != RRL_FINISH_EOS && r->finish != RRL_FINISH_LENGTH))
             return RRL_FAIL(rc, "group of question %d: row %d does not belong to sample %d", h->question, i,
@@ -30,13 +32,14 @@ static rrl_status check_group(const rrl_group_head *h, const rrl_completion *row
         text += (int64_t)r->n_text + (r->n_answer > 0 ? r->n_answer : 0);
     }
     if (tokens != h->n_tokens || text != h->n_text)
-        return RRL_FAIL(rc, "group of question %d: %lld tokens and %lld bytes in its rows, %lld and %lld in its head",
-                        h->question, (long long)tokens, (long long)text, (long long)h->n_tokens,
-                        (long long)h->n_text);
+        return RRL_FAIL(
+            rc, "group of question %d: %lld tokens and %lld bytes in its rows, %lld and %lld in its head",
+            h->question, (long long)tokens, (long long)text, (long long)h->n_tokens, (long long)h->n_text);
     return RRL_OK;
 }
 
-/* Bytes after the head, with the checks that keep the sum from overflowing: each factor is bounded by `limit`. */
+/* Bytes after the head, with the checks that keep the sum from overflowing: each factor is bounded by
+ * `limit`. */
 static rrl_status body_bytes(size_t *bytes, const rrl_group_head *h, uint64_t limit, rrl_status rc) {
     uint64_t count = (uint64_t)h->count, members = (uint64_t)h->members, n_tokens = (uint64_t)h->n_tokens;
     uint64_t n_text = (uint64_t)h->n_text, rows, verdicts, tokens, sum;
@@ -48,8 +51,9 @@ static rrl_status body_bytes(size_t *bytes, const rrl_group_head *h, uint64_t li
           __builtin_add_overflow(rows, verdicts, &sum) || __builtin_add_overflow(sum, tokens, &sum) ||
           __builtin_add_overflow(sum, n_text, &sum) || sum > limit;
     if (bad)
-        return RRL_FAIL(rc, "group head: %d completions from %d of %d, %d members, %lld tokens, %lld bytes make no sense",
-                        h->count, h->first, h->group_size, h->members, (long long)h->n_tokens, (long long)h->n_text);
+        return RRL_FAIL(
+            rc, "group head: %d completions from %d of %d, %d members, %lld tokens, %lld bytes make no sense",
+            h->count, h->first, h->group_size, h->members, (long long)h->n_tokens, (long long)h->n_text);
     *bytes = (size_t)sum;
     return RRL_OK;
 }
@@ -87,15 +91,17 @@ rrl_status rrl_group_unpack(rrl_group **out, const char *bytes, size_t len) {
     rrl_group *g = NULL;
     rrl_group_head h;
     size_t body = 0;
-    if (len < sizeof h) return RRL_FAIL(RRL_ERR_COMM, "group of %zu bytes: its head alone has %zu", len, sizeof h);
+    if (len < sizeof h)
+        return RRL_FAIL(RRL_ERR_COMM, "group of %zu bytes: its head alone has %zu", len, sizeof h);
     const char *p = take(&h, bytes, sizeof h);
     if (h.version != RRL_GROUP_VERSION)
-        return RRL_FAIL(RRL_ERR_COMM, "group in wire format %u, expected %d; all ranks must run the same program",
+        return RRL_FAIL(RRL_ERR_COMM,
+                        "group in wire format %u, expected %d; all ranks must run the same program",
                         h.version, RRL_GROUP_VERSION);
     RRL_GOTO(body_bytes(&body, &h, len, RRL_ERR_COMM));
     if (sizeof h + body != len) {
-        rc = RRL_FAIL(RRL_ERR_COMM, "group of question %d: %zu bytes arrived, its head says %zu", h.question, len,
-                      sizeof h + body);
+        rc = RRL_FAIL(RRL_ERR_COMM, "group of question %d: %zu bytes arrived, its head says %zu", h.question,
+                      len, sizeof h + body);
         goto done;
     }
     RRL_GOTO(rrl_group_create(&g, h.count, h.n_tokens));

@@ -1,5 +1,5 @@
-/* The parsed object tells which member it is, by number: keys may be written with escapes. The text is known to be
- * valid, so walking to that member needs no checks. */
+/* The parsed object tells which member it is, by number: keys may be written with escapes. The text is known
+ * to be valid, so walking to that member needs no checks. */
 #include "data/json_member.h"
 
 #include <string.h>

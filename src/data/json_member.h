@@ -4,8 +4,8 @@
 
 #include "base/json.h"
 
-/** A copy of the value of member `key` as it is written in `text`, the source of the object. The object has such a
- *  member. The caller frees *out. */
+/** A copy of the value of member `key` as it is written in `text`, the source of the object. The object has
+ * such a member. The caller frees *out. */
 rrl_status rrl_json_member_text(char **out, const cJSON *object, const char *text, const char *key);
 
 #endif

@@ -1,14 +1,15 @@
-/* NFC through utf8proc, but as the tokenizers library computes it: its tables are those of Unicode 9, to which later
- * combining marks are characters like any other. Such marks are copied, and the text between them is normalised by
- * itself; since nothing joins or passes a character that does not combine, this is the same. */
+/* NFC through utf8proc, but as the tokenizers library computes it: its tables are those of Unicode 9, to
+ * which later combining marks are characters like any other. Such marks are copied, and the text between them
+ * is normalised by itself; since nothing joins or passes a character that does not combine, this is the same.
+ */
 #include <stdlib.h>
 #include <utf8proc.h>
 
 #include "base/text.h"
 #include "data/pretokenize.h"
 
-/* Characters whose NFC changed after Unicode 9: all with a combining class, U+11938 and what it is made of. Found by
- * comparing tokenizers 0.22.2 with utf8proc 2.8 (Unicode 15) for every character. */
+/* Characters whose NFC changed after Unicode 9: all with a combining class, U+11938 and what it is made of.
+ * Found by comparing tokenizers 0.22.2 with utf8proc 2.8 (Unicode 15) for every character. */
 static const struct {
     uint32_t first, last;
 } NEWER[] = {
@@ -38,11 +39,11 @@ static bool is_ascii(const char *text, size_t len) {
 static rrl_status put_form(rrl_buffer *out, const char *text, size_t len) {
     if (is_ascii(text, len)) return rrl_buffer_put(out, text, len);
     utf8proc_uint8_t *form = NULL;
-    utf8proc_ssize_t n =
-        utf8proc_map((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)len, &form, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    utf8proc_ssize_t n = utf8proc_map((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)len, &form,
+                                      UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     if (n < 0)
-        return RRL_FAIL(n == UTF8PROC_ERROR_NOMEM ? RRL_ERR_NOMEM : RRL_ERR_DATA, "NFC of %zu bytes of text: %s", len,
-                        utf8proc_errmsg(n));
+        return RRL_FAIL(n == UTF8PROC_ERROR_NOMEM ? RRL_ERR_NOMEM : RRL_ERR_DATA,
+                        "NFC of %zu bytes of text: %s", len, utf8proc_errmsg(n));
     rrl_status rc = rrl_buffer_put(out, form, (size_t)n);
     free(form);
     return rc;

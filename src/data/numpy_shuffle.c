@@ -1,5 +1,5 @@
-/* numpy.random.default_rng(seed).permutation(n), bit for bit: SeedSequence feeds PCG64 (XSL-RR 128/64), whose 32-bit
- * halves feed a Fisher-Yates shuffle through masked rejection. Hugging Face datasets shuffle this way.
+/* numpy.random.default_rng(seed).permutation(n), bit for bit: SeedSequence feeds PCG64 (XSL-RR 128/64), whose
+ * 32-bit halves feed a Fisher-Yates shuffle through masked rejection. Hugging Face datasets shuffle this way.
  * Sources: numpy 1.24 bit_generator.pyx, pcg64.h, distributions.c, _generator.pyx; O'Neill 2014. */
 #include "data/questions.h"
 
@@ -25,7 +25,8 @@ static uint32_t mix(uint32_t x, uint32_t y) {
     return r ^ r >> 16;
 }
 
-/* SeedSequence(seed).generate_state(4, uint64); a seed has at most two words, the rest of the pool is fed with 0. */
+/* SeedSequence(seed).generate_state(4, uint64); a seed has at most two words, the rest of the pool is fed
+ * with 0. */
 static void seed_sequence(uint64_t out[STATE_WORDS / 2], uint64_t seed) {
     const uint32_t entropy[POOL] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
     uint32_t pool[POOL], constant = 0x43b0d7e5u;
@@ -72,7 +73,8 @@ static uint32_t pcg_next32(pcg64 *g) {
     return (uint32_t)x;
 }
 
-/* Uniform in [0, top]: bits below the next power of two until they are not above top (numpy's random_interval). */
+/* Uniform in [0, top]: bits below the next power of two until they are not above top (numpy's
+ * random_interval). */
 static uint32_t bounded(pcg64 *g, uint32_t top) {
     uint32_t mask = top, value;
     for (int shift = 1; shift < 32; shift *= 2) mask |= mask >> shift;

@@ -13,10 +13,10 @@ static rrl_status no_such_pool(const cJSON *doc, const char *path, const char *n
     rrl_buffer names = {0};
     const cJSON *node;
     rrl_status rc = rrl_buffer_puts(&names, "");
-    cJSON_ArrayForEach(node, doc)
-        if (rc == RRL_OK && cJSON_IsObject(node))
-            rc = rrl_buffer_printf(&names, "%s%s", names.len ? ", " : "", node->string);
-    if (rc == RRL_OK) rc = RRL_FAIL(RRL_ERR_DATA, "%s: has no pool \"%s\"; it has %s", path, name, names.data);
+    cJSON_ArrayForEach(node, doc) if (rc == RRL_OK && cJSON_IsObject(node)) rc =
+        rrl_buffer_printf(&names, "%s%s", names.len ? ", " : "", node->string);
+    if (rc == RRL_OK)
+        rc = RRL_FAIL(RRL_ERR_DATA, "%s: has no pool \"%s\"; it has %s", path, name, names.data);
     rrl_buffer_free(&names);
     return rc;
 }
@@ -27,7 +27,8 @@ static rrl_status read_rows(int64_t *rows, const cJSON *list, const char *path, 
     cJSON_ArrayForEach(node, list) {
         double v = cJSON_IsNumber(node) ? node->valuedouble : -1;
         if (!(v >= 0 && v <= 0x1p52) || v != (double)(int64_t)v)
-            return RRL_FAIL(RRL_ERR_DATA, "%s: pool %s: row %lld is no line number >= 0", path, name, (long long)n);
+            return RRL_FAIL(RRL_ERR_DATA, "%s: pool %s: row %lld is no line number >= 0", path, name,
+                            (long long)n);
         rows[n++] = (int64_t)v;
     }
     return RRL_OK;
@@ -48,7 +49,8 @@ rrl_status rrl_pool_read(int64_t **rows, int64_t *n, char sha256[65], const char
     RRL_GOTO(rrl_json_get(&list, pool, "rows", false, path));
     RRL_GOTO(rrl_json_string(&hex, pool, "sha256_of_questions", false, path));
     if (!cJSON_IsArray(list) || !list->child || strlen(hex) != 64) {
-        rc = RRL_FAIL(RRL_ERR_DATA, "%s: pool %s: expected rows (a list) and sha256_of_questions (64 hex digits)", path,
+        rc = RRL_FAIL(RRL_ERR_DATA,
+                      "%s: pool %s: expected rows (a list) and sha256_of_questions (64 hex digits)", path,
                       name);
         goto done;
     }
@@ -78,10 +80,11 @@ rrl_status rrl_pool_check(const rrl_questions *q, const char sha256[65], const c
     RRL_GOTO(rrl_sha256_end(h, digest));
     rrl_sha256_hex(hex, digest);
     if (strcmp(hex, sha256) != 0)
-        rc = RRL_FAIL(RRL_ERR_DATA,
-                      "%s: its rows are not the pool %s of %s: SHA-256 of the questions is %s, expected %s; fetch the "
-                      "published file",
-                      file, name, path, hex, sha256);
+        rc = RRL_FAIL(
+            RRL_ERR_DATA,
+            "%s: its rows are not the pool %s of %s: SHA-256 of the questions is %s, expected %s; fetch the "
+            "published file",
+            file, name, path, hex, sha256);
 done:
     rrl_sha256_close(&h);
     return rc;

@@ -11,7 +11,8 @@
 enum { MAX_CUTS = 8 };
 
 /* The regular expression of GPT-2, which ByteLevel applies where use_regex is set. */
-static const char GPT2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+static const char GPT2[] =
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
 typedef struct {
     rrl_split_pattern *pattern; /* NULL = numeric characters */
@@ -43,8 +44,10 @@ static rrl_status add_split(rrl_pretokenizer *p, const cJSON *node, const char *
     RRL_TRY(rrl_json_bool(&invert, node, "invert", true, where));
     bool removed = strcmp(behavior, "Removed") == 0;
     if (!removed && strcmp(behavior, "Isolated") != 0)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: Split behavior %s is not supported (Isolated, Removed are)", where, behavior);
-    if (!regex && !text) return RRL_FAIL(RRL_ERR_DATA, "%s: Split has neither Regex nor String as pattern", where);
+        return RRL_FAIL(RRL_ERR_DATA, "%s: Split behavior %s is not supported (Isolated, Removed are)", where,
+                        behavior);
+    if (!regex && !text)
+        return RRL_FAIL(RRL_ERR_DATA, "%s: Split has neither Regex nor String as pattern", where);
 
     cut c = {.keep_matches = !removed || invert, .keep_rest = !removed || !invert};
     RRL_TRY(rrl_split_pattern_open(&c.pattern, regex ? regex : text, !regex, where));
@@ -68,12 +71,14 @@ static rrl_status add_byte_level(rrl_pretokenizer *p, const cJSON *node, const c
 static rrl_status add_step(rrl_pretokenizer *p, const cJSON *node, const char *where) {
     const char *type = NULL;
     RRL_TRY(rrl_json_string(&type, node, "type", false, where));
-    if (p->closed) return RRL_FAIL(RRL_ERR_DATA, "%s: pre-tokenizer %s after ByteLevel is not supported", where, type);
+    if (p->closed)
+        return RRL_FAIL(RRL_ERR_DATA, "%s: pre-tokenizer %s after ByteLevel is not supported", where, type);
     if (p->n == MAX_CUTS) return RRL_FAIL(RRL_ERR_DATA, "%s: more than %d pre-tokenizers", where, MAX_CUTS);
     if (strcmp(type, "Digits") == 0) return add_digits(p, node, where);
     if (strcmp(type, "Split") == 0) return add_split(p, node, where);
     if (strcmp(type, "ByteLevel") == 0) return add_byte_level(p, node, where);
-    return RRL_FAIL(RRL_ERR_DATA, "%s: pre-tokenizer %s is not supported (Digits, Split, ByteLevel, Sequence are)", where,
+    return RRL_FAIL(RRL_ERR_DATA,
+                    "%s: pre-tokenizer %s is not supported (Digits, Split, ByteLevel, Sequence are)", where,
                     type);
 }
 
@@ -95,7 +100,8 @@ rrl_status rrl_pretokenizer_open(rrl_pretokenizer **out, const cJSON *node, cons
         RRL_GOTO(add_step(p, node, where));
     }
     if (!p->closed) {
-        rc = RRL_FAIL(RRL_ERR_DATA, "%s: pre_tokenizer does not end in ByteLevel; only byte-level BPE is supported", where);
+        rc = RRL_FAIL(RRL_ERR_DATA,
+                      "%s: pre_tokenizer does not end in ByteLevel; only byte-level BPE is supported", where);
         goto done;
     }
     *out = p;
@@ -142,7 +148,8 @@ static rrl_status cut_digits(rrl_spans *out, const cut *c, const char *text, rrl
 }
 
 /* A piece is searched as a text of its own: a lookahead must not see past its end. */
-static rrl_status cut_pattern(rrl_spans *out, const cut *c, rrl_split_search *search, const char *text, rrl_span piece) {
+static rrl_status cut_pattern(rrl_spans *out, const cut *c, rrl_split_search *search, const char *text,
+                              rrl_span piece) {
     const char *start = text + piece.at;
     size_t done = 0, from = 0;
     while (from <= piece.len) {

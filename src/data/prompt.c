@@ -15,9 +15,9 @@ static const char QUESTION[] = "{question}", SYSTEM[] = "{system}", USER[] = "{u
 
 struct rrl_prompt {
     const rrl_tokenizer *tokenizer;
-    char *text;                     /* around the question */
-    const rrl_chat_template *chat;  /* known template, or NULL */
-    char *file;                     /* template with {system} and {user}, or NULL */
+    char *text;                    /* around the question */
+    const rrl_chat_template *chat; /* known template, or NULL */
+    char *file;                    /* template with {system} and {user}, or NULL */
 };
 
 static rrl_status load_file(rrl_prompt *p, const char *path) {
@@ -25,7 +25,8 @@ static rrl_status load_file(rrl_prompt *p, const char *path) {
     RRL_TRY(rrl_file_read(&p->file, &len, path, MAX_TEMPLATE));
     if (strlen(p->file) != len || rrl_utf8_valid(p->file, len) != len)
         return RRL_FAIL(RRL_ERR_CONFIG, "chat template %s: is no UTF-8 text", path);
-    if (!strstr(p->file, USER)) return RRL_FAIL(RRL_ERR_CONFIG, "chat template %s: has no %s in it", path, USER);
+    if (!strstr(p->file, USER))
+        return RRL_FAIL(RRL_ERR_CONFIG, "chat template %s: has no %s in it", path, USER);
     return RRL_OK;
 }
 
@@ -34,8 +35,8 @@ static rrl_status unknown_template(const char *found) {
     rrl_status rc = rrl_chat_template_names(&names);
     if (rc == RRL_OK)
         rc = RRL_FAIL(RRL_ERR_CONFIG,
-                      "%s; set model.chat_template to one of %s, or to a text file with %s and %s in it", found,
-                      names.data, SYSTEM, USER);
+                      "%s; set model.chat_template to one of %s, or to a text file with %s and %s in it",
+                      found, names.data, SYSTEM, USER);
     rrl_buffer_free(&names);
     return rc;
 }
@@ -61,8 +62,8 @@ static rrl_status open_chat(rrl_prompt *p, const char *chat) {
     return unknown_template(found);
 }
 
-rrl_status rrl_prompt_open(rrl_prompt **out, const rrl_tokenizer *t, const char *format, const char *template_text,
-                           const char *chat) {
+rrl_status rrl_prompt_open(rrl_prompt **out, const rrl_tokenizer *t, const char *format,
+                           const char *template_text, const char *chat) {
     rrl_status rc = RRL_OK;
     rrl_prompt *p = NULL;
     if (!template_text) template_text = RRL_PROMPT_TEMPLATE;
@@ -99,8 +100,8 @@ const char *rrl_prompt_name(const rrl_prompt *p) {
 }
 
 /* template with every {key} of keys[n] replaced; what is put in is not looked at again. */
-static rrl_status fill(rrl_buffer *out, const char *template, const char *const *keys, const char *const *values,
-                       int n) {
+static rrl_status fill(rrl_buffer *out, const char *template, const char *const *keys,
+                       const char *const *values, int n) {
     while (*template) {
         int k = 0;
         while (k < n && strncmp(template, keys[k], strlen(keys[k])) != 0) k++;
@@ -123,7 +124,8 @@ static rrl_status render_file(rrl_buffer *out, const rrl_prompt *p, const rrl_me
     if (i < n && strcmp(messages[i].role, "system") == 0) system = messages[i++].content;
     if (i < n && strcmp(messages[i].role, "user") == 0) user = messages[i++].content;
     if (!user || i != n)
-        return RRL_FAIL(RRL_ERR_CONFIG, "a chat template file renders one user message after an optional system message");
+        return RRL_FAIL(RRL_ERR_CONFIG,
+                        "a chat template file renders one user message after an optional system message");
     return fill(out, p->file, (const char *const[]){SYSTEM, USER}, (const char *const[]){system, user}, 2);
 }
 

@@ -84,8 +84,8 @@ static rrl_status read_metadata(rrl_question *q, const cJSON *row, const char *t
     return class_of(&q->klass, item, q->metadata);
 }
 
-static rrl_status read_row(rrl_question *q, const cJSON *row, const char *text, const rrl_questions_spec *spec,
-                           const char *where) {
+static rrl_status read_row(rrl_question *q, const cJSON *row, const char *text,
+                           const rrl_questions_spec *spec, const char *where) {
     const char *question = spec->question_column ? spec->question_column : "question";
     const char *answer = spec->answer_column ? spec->answer_column : "answer";
     if (!cJSON_IsObject(row)) return RRL_FAIL(RRL_ERR_DATA, "%s: is no JSON object", where);

@@ -30,7 +30,8 @@ static rrl_status split_lines(lines *out, const char *text, size_t len) {
     for (size_t at = 0; at < len;) {
         const char *end = memchr(text + at, '\n', len - at);
         size_t n = end ? (size_t)(end - (text + at)) : len - at;
-        RRL_TRY(rrl_grow(&out->data, &out->capacity, out->n + 1, sizeof *out->data, "lines of a question file"));
+        RRL_TRY(
+            rrl_grow(&out->data, &out->capacity, out->n + 1, sizeof *out->data, "lines of a question file"));
         out->data[out->n] = (line){text + at, n, (int64_t)out->n + 1};
         out->n++;
         at += n + 1;
@@ -45,8 +46,9 @@ static rrl_status pick_lines(lines *l, const int64_t *rows, int64_t n, const cha
     for (int64_t i = 0; i < n; i++) {
         if ((size_t)rows[i] >= l->n) {
             free(picked);
-            return RRL_FAIL(RRL_ERR_DATA, "%s: has %zu rows, the pool wants row %lld; fetch the published file", path,
-                            l->n, (long long)rows[i]);
+            return RRL_FAIL(RRL_ERR_DATA,
+                            "%s: has %zu rows, the pool wants row %lld; fetch the published file", path, l->n,
+                            (long long)rows[i]);
         }
         picked[i] = l->data[rows[i]];
     }
@@ -108,7 +110,8 @@ done:
     return rc;
 }
 
-static rrl_status read_set(rrl_questions *q, const rrl_questions_spec *spec, lines *l, const char *text, size_t len) {
+static rrl_status read_set(rrl_questions *q, const rrl_questions_spec *spec, lines *l, const char *text,
+                           size_t len) {
     rrl_status rc = RRL_OK;
     int64_t *rows = NULL, n = 0;
     char sha256[RRL_SHA256_HEX] = "";
@@ -141,7 +144,8 @@ rrl_status rrl_questions_open(rrl_questions **out, const rrl_questions_spec *spe
     char *text = NULL;
     size_t len = 0;
     lines l = {0};
-    if (spec->pool && !spec->pools) return RRL_FAIL(RRL_ERR_DATA, "pool %s: no pools.json is given", spec->pool);
+    if (spec->pool && !spec->pools)
+        return RRL_FAIL(RRL_ERR_DATA, "pool %s: no pools.json is given", spec->pool);
     if (!rrl_file_exists(spec->path)) return RRL_FAIL(RRL_ERR_DATA, "%s: does not exist", spec->path);
     RRL_GOTO(rrl_file_read(&text, &len, spec->path, MAX_FILE));
     RRL_GOTO(rrl_alloc(&q, 1, sizeof *q, "questions"));
@@ -191,7 +195,8 @@ done:
 /* ---- two sets */
 
 /* Appends ids of rows of b whose id (or question) is in a; the first three are named. *n counts all. */
-static rrl_status shared_rows(rrl_buffer *names, int64_t *n, const rrl_questions *a, const rrl_questions *b, bool ids) {
+static rrl_status shared_rows(rrl_buffer *names, int64_t *n, const rrl_questions *a, const rrl_questions *b,
+                              bool ids) {
     entry *e = NULL;
     rrl_status rc = RRL_OK;
     *n = 0;
@@ -222,7 +227,8 @@ rrl_status rrl_questions_disjoint(const rrl_questions *a, const char *name_a, co
         int64_t n = 0;
         RRL_GOTO(shared_rows(&names, &n, a, b, ids != 0));
         if (n) {
-            rc = RRL_FAIL(RRL_ERR_DATA, "%s and %s share %lld %s: %s%s; training and test data must be disjoint", name_a,
+            rc = RRL_FAIL(RRL_ERR_DATA,
+                          "%s and %s share %lld %s: %s%s; training and test data must be disjoint", name_a,
                           name_b, (long long)n, ids ? "ids" : "questions", names.data, n > 3 ? ", ..." : "");
             goto done;
         }

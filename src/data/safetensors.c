@@ -1,8 +1,8 @@
 /* Reading safetensors: map a file, check every promise of its header before a single tensor is handed out.
  *
- * Layout of a file: u64 header length, little-endian; a JSON object name -> {dtype, shape, data_offsets}; the data.
- * The whole data range must be covered exactly once, so no byte is read as two tensors and none is unaccounted for.
- * A model of several shards is one mapping with one list of tensors. */
+ * Layout of a file: u64 header length, little-endian; a JSON object name -> {dtype, shape, data_offsets}; the
+ * data. The whole data range must be covered exactly once, so no byte is read as two tensors and none is
+ * unaccounted for. A model of several shards is one mapping with one list of tensors. */
 #include "data/safetensors.h"
 
 #include <errno.h>
@@ -29,10 +29,11 @@ static const struct {
     rrl_st_dtype dtype;
     int bytes;
 } DTYPES[] = {
-    {"F32", RRL_ST_F32, 4},     {"BF16", RRL_ST_BF16, 2},     {"F16", RRL_ST_F16, 2},       {"I64", RRL_ST_I64, 8},
-    {"I32", RRL_ST_I32, 4},     {"U8", RRL_ST_U8, 1},         {"F64", RRL_ST_OTHER, 8},     {"I16", RRL_ST_OTHER, 2},
-    {"I8", RRL_ST_OTHER, 1},    {"U64", RRL_ST_OTHER, 8},     {"U32", RRL_ST_OTHER, 4},     {"U16", RRL_ST_OTHER, 2},
-    {"BOOL", RRL_ST_OTHER, 1},  {"F8_E4M3", RRL_ST_OTHER, 1}, {"F8_E5M2", RRL_ST_OTHER, 1},
+    {"F32", RRL_ST_F32, 4},    {"BF16", RRL_ST_BF16, 2},     {"F16", RRL_ST_F16, 2},
+    {"I64", RRL_ST_I64, 8},    {"I32", RRL_ST_I32, 4},       {"U8", RRL_ST_U8, 1},
+    {"F64", RRL_ST_OTHER, 8},  {"I16", RRL_ST_OTHER, 2},     {"I8", RRL_ST_OTHER, 1},
+    {"U64", RRL_ST_OTHER, 8},  {"U32", RRL_ST_OTHER, 4},     {"U16", RRL_ST_OTHER, 2},
+    {"BOOL", RRL_ST_OTHER, 1}, {"F8_E4M3", RRL_ST_OTHER, 1}, {"F8_E5M2", RRL_ST_OTHER, 1},
 };
 enum { N_DTYPES = sizeof DTYPES / sizeof DTYPES[0] };
 
@@ -62,7 +63,8 @@ static rrl_status map_file(st_file *f, const char *path) {
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        rc = RRL_FAIL(errno == ENOENT ? RRL_ERR_DATA : RRL_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
+        rc = RRL_FAIL(errno == ENOENT ? RRL_ERR_DATA : RRL_ERR_IO, "%s: cannot be opened: %s", path,
+                      strerror(errno));
         goto done;
     }
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
@@ -96,16 +98,18 @@ static bool whole(uint64_t *out, const cJSON *number) {
     return true;
 }
 
-static rrl_status parse_shape(rrl_st_tensor *t, uint64_t *bytes, const cJSON *shape, int element, const char *path) {
+static rrl_status parse_shape(rrl_st_tensor *t, uint64_t *bytes, const cJSON *shape, int element,
+                              const char *path) {
     if (!cJSON_IsArray(shape) || cJSON_GetArraySize(shape) > MAX_DIMS)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: tensor %s: shape is no list of at most %d numbers", path, t->name, MAX_DIMS);
+        return RRL_FAIL(RRL_ERR_DATA, "%s: tensor %s: shape is no list of at most %d numbers", path, t->name,
+                        MAX_DIMS);
     uint64_t n = 1;
     const cJSON *dim;
     cJSON_ArrayForEach(dim, shape) {
         uint64_t d;
         if (!whole(&d, dim))
-            return RRL_FAIL(RRL_ERR_DATA, "%s: tensor %s: dimension %d is no whole number >= 0", path, t->name,
-                            t->n_dims);
+            return RRL_FAIL(RRL_ERR_DATA, "%s: tensor %s: dimension %d is no whole number >= 0", path,
+                            t->name, t->n_dims);
         t->dims[t->n_dims++] = (int64_t)d;
         if (__builtin_mul_overflow(n, d, &n))
             return RRL_FAIL(RRL_ERR_DATA, "%s: tensor %s: shape overflows 64 bits", path, t->name);
@@ -124,25 +128,29 @@ static rrl_status parse_entry(st_entry *e, const cJSON *node, uint64_t data_size
     int d = 0;
     while (d < N_DTYPES && !(cJSON_IsString(dtype) && strcmp(dtype->valuestring, DTYPES[d].name) == 0)) d++;
     if (d == N_DTYPES)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: tensor %s: dtype %s is not known (F32, BF16, F16 are what a model uses)",
-                        path, e->t.name, cJSON_IsString(dtype) ? dtype->valuestring : "missing or no text");
+        return RRL_FAIL(RRL_ERR_DATA,
+                        "%s: tensor %s: dtype %s is not known (F32, BF16, F16 are what a model uses)", path,
+                        e->t.name, cJSON_IsString(dtype) ? dtype->valuestring : "missing or no text");
     e->t.dtype = DTYPES[d].dtype;
 
     uint64_t bytes = 0;
-    RRL_TRY(parse_shape(&e->t, &bytes, cJSON_GetObjectItemCaseSensitive(node, "shape"), DTYPES[d].bytes, path));
+    RRL_TRY(
+        parse_shape(&e->t, &bytes, cJSON_GetObjectItemCaseSensitive(node, "shape"), DTYPES[d].bytes, path));
     const cJSON *range = cJSON_GetObjectItemCaseSensitive(node, "data_offsets");
-    if (!cJSON_IsArray(range) || cJSON_GetArraySize(range) != 2 || !whole(&e->begin, cJSON_GetArrayItem(range, 0)) ||
-        !whole(&e->end, cJSON_GetArrayItem(range, 1)))
-        return RRL_FAIL(RRL_ERR_DATA, "%s: tensor %s: data_offsets are not two whole numbers >= 0", path, e->t.name);
+    if (!cJSON_IsArray(range) || cJSON_GetArraySize(range) != 2 ||
+        !whole(&e->begin, cJSON_GetArrayItem(range, 0)) || !whole(&e->end, cJSON_GetArrayItem(range, 1)))
+        return RRL_FAIL(RRL_ERR_DATA, "%s: tensor %s: data_offsets are not two whole numbers >= 0", path,
+                        e->t.name);
     if (e->begin > e->end)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: tensor %s: data_offsets run backwards (%llu to %llu)", path, e->t.name,
-                        (unsigned long long)e->begin, (unsigned long long)e->end);
+        return RRL_FAIL(RRL_ERR_DATA, "%s: tensor %s: data_offsets run backwards (%llu to %llu)", path,
+                        e->t.name, (unsigned long long)e->begin, (unsigned long long)e->end);
     if (e->end > data_size)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: tensor %s ends at byte %llu of %llu bytes of data (truncated file?)", path,
+        return RRL_FAIL(RRL_ERR_DATA,
+                        "%s: tensor %s ends at byte %llu of %llu bytes of data (truncated file?)", path,
                         e->t.name, (unsigned long long)e->end, (unsigned long long)data_size);
     if (e->end - e->begin != bytes)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: tensor %s: its shape needs %llu bytes, its data_offsets hold %llu", path,
-                        e->t.name, (unsigned long long)bytes, (unsigned long long)(e->end - e->begin));
+        return RRL_FAIL(RRL_ERR_DATA, "%s: tensor %s: its shape needs %llu bytes, its data_offsets hold %llu",
+                        path, e->t.name, (unsigned long long)bytes, (unsigned long long)(e->end - e->begin));
     return RRL_OK;
 }
 
@@ -157,14 +165,15 @@ static rrl_status check_cover(const st_entry *e, size_t n, uint64_t data_size, c
     uint64_t at = 0;
     for (size_t i = 0; i < n; i++) {
         if (e[i].begin != at)
-            return RRL_FAIL(RRL_ERR_DATA, "%s: tensor %s starts at byte %llu, expected %llu: %s", path, e[i].t.name,
-                            (unsigned long long)e[i].begin, (unsigned long long)at,
+            return RRL_FAIL(RRL_ERR_DATA, "%s: tensor %s starts at byte %llu, expected %llu: %s", path,
+                            e[i].t.name, (unsigned long long)e[i].begin, (unsigned long long)at,
                             e[i].begin < at ? "tensors overlap" : "a hole before it");
         at = e[i].end;
     }
     if (at != data_size)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: tensors end at byte %llu of %llu bytes of data: bytes that belong to none",
-                        path, (unsigned long long)at, (unsigned long long)data_size);
+        return RRL_FAIL(RRL_ERR_DATA,
+                        "%s: tensors end at byte %llu of %llu bytes of data: bytes that belong to none", path,
+                        (unsigned long long)at, (unsigned long long)data_size);
     return RRL_OK;
 }
 
@@ -172,7 +181,8 @@ static rrl_status header_of(st_file *f, const uint8_t **data, uint64_t *data_siz
     uint64_t length;
     memcpy(&length, f->map, sizeof length);
     if (length > f->size - LENGTH_BYTES || length > MAX_HEADER)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: header of %llu bytes in a file of %zu (limit %llu): no safetensors file, or cut",
+        return RRL_FAIL(RRL_ERR_DATA,
+                        "%s: header of %llu bytes in a file of %zu (limit %llu): no safetensors file, or cut",
                         f->path, (unsigned long long)length, f->size, (unsigned long long)MAX_HEADER);
     RRL_TRY(rrl_json_parse(&f->header, (const char *)f->map + LENGTH_BYTES, (size_t)length, f->path));
     if (!cJSON_IsObject(f->header)) return RRL_FAIL(RRL_ERR_DATA, "%s: header is no JSON object", f->path);
@@ -195,7 +205,8 @@ static rrl_status add_file(rrl_safetensors *s, const char *path) {
     s->n_files++; /* from here close() releases what is there */
     RRL_GOTO(map_file(f, path));
     RRL_GOTO(header_of(f, &data, &data_size));
-    RRL_GOTO(rrl_alloc(&entries, (size_t)cJSON_GetArraySize(f->header) + 1, sizeof *entries, "safetensors header"));
+    RRL_GOTO(rrl_alloc(&entries, (size_t)cJSON_GetArraySize(f->header) + 1, sizeof *entries,
+                       "safetensors header"));
     const cJSON *node;
     cJSON_ArrayForEach(node, f->header) {
         if (strcmp(node->string, "__metadata__") == 0) continue;
@@ -257,7 +268,8 @@ static rrl_status shard_names(const char **names, size_t *n, const cJSON *map, c
     const cJSON *node;
     cJSON_ArrayForEach(node, map) {
         if (!cJSON_IsString(node) || !plain_name(node->valuestring))
-            return RRL_FAIL(RRL_ERR_DATA, "%s: shard \"%s\" of tensor %s is no file name in the model's folder", where,
+            return RRL_FAIL(RRL_ERR_DATA,
+                            "%s: shard \"%s\" of tensor %s is no file name in the model's folder", where,
                             cJSON_IsString(node) ? node->valuestring : "?", node->string);
         names[count++] = node->valuestring;
     }
@@ -292,11 +304,10 @@ static rrl_status open_shards(rrl_safetensors *s, const char *dir, const char *i
         path = NULL;
     }
     RRL_GOTO(index_names(s, index));
-    cJSON_ArrayForEach(node, map)
-        if (!rrl_safetensors_find(s, node->string)) {
-            rc = RRL_FAIL(RRL_ERR_DATA, "%s: tensor %s is in none of the shards", index, node->string);
-            goto done;
-        }
+    cJSON_ArrayForEach(node, map) if (!rrl_safetensors_find(s, node->string)) {
+        rc = RRL_FAIL(RRL_ERR_DATA, "%s: tensor %s is in none of the shards", index, node->string);
+        goto done;
+    }
 done:
     free(names);
     free(path);
@@ -316,7 +327,8 @@ rrl_status rrl_safetensors_open_model(rrl_safetensors **out, const char *dir) {
         RRL_GOTO(rrl_alloc(&s, 1, sizeof *s, "safetensors"));
         RRL_GOTO(open_shards(s, dir, index));
     } else {
-        rc = RRL_FAIL(RRL_ERR_DATA, "%s: holds neither model.safetensors nor model.safetensors.index.json", dir);
+        rc = RRL_FAIL(RRL_ERR_DATA, "%s: holds neither model.safetensors nor model.safetensors.index.json",
+                      dir);
         goto done;
     }
     *out = s;
@@ -366,7 +378,8 @@ static float bits_to_float(uint32_t bits) {
 
 static float half_to_float(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = (h >> 10) & 31u, fraction = h & 0x3ffu;
-    if (exponent == 31) return bits_to_float(sign | 0x7f800000u | fraction << 13); /* inf, NaN with its payload */
+    if (exponent == 31)
+        return bits_to_float(sign | 0x7f800000u | fraction << 13); /* inf, NaN with its payload */
     if (exponent == 0) {
         float v = (float)fraction * 0x1p-24f; /* denormals: exact, a power of two times at most 10 bits */
         return sign ? -v : v;
@@ -390,7 +403,8 @@ rrl_status rrl_safetensors_to_f32(float *out, const rrl_st_tensor *t) {
         }
         return RRL_OK;
     default:
-        return RRL_FAIL(RRL_ERR_DATA, "tensor %s: F32, BF16 or F16 expected, found another element type", t->name);
+        return RRL_FAIL(RRL_ERR_DATA, "tensor %s: F32, BF16 or F16 expected, found another element type",
+                        t->name);
     }
 }
 

@@ -6,7 +6,15 @@
 
 #include "rrl/status.h"
 
-typedef enum { RRL_ST_F32, RRL_ST_BF16, RRL_ST_F16, RRL_ST_I64, RRL_ST_I32, RRL_ST_U8, RRL_ST_OTHER } rrl_st_dtype;
+typedef enum {
+    RRL_ST_F32,
+    RRL_ST_BF16,
+    RRL_ST_F16,
+    RRL_ST_I64,
+    RRL_ST_I32,
+    RRL_ST_U8,
+    RRL_ST_OTHER
+} rrl_st_dtype;
 
 typedef struct {
     const char *name;
@@ -18,10 +26,12 @@ typedef struct {
 } rrl_st_tensor;
 
 typedef struct rrl_safetensors rrl_safetensors;
-/** Map one file. Refuses: header larger than the file or 100 MB, offsets that overlap, leave holes, run backwards or
- *  pass the end, shape x size != range (checked multiplication), repeated names, unknown dtype names. RRL_ERR_DATA. */
+/** Map one file. Refuses: header larger than the file or 100 MB, offsets that overlap, leave holes, run
+ * backwards or pass the end, shape x size != range (checked multiplication), repeated names, unknown dtype
+ * names. RRL_ERR_DATA. */
 rrl_status rrl_safetensors_open(rrl_safetensors **out, const char *path);
-/** Map model.safetensors or the shards of model.safetensors.index.json in a folder; shards must lie in the folder. */
+/** Map model.safetensors or the shards of model.safetensors.index.json in a folder; shards must lie in the
+ * folder. */
 rrl_status rrl_safetensors_open_model(rrl_safetensors **out, const char *dir);
 void rrl_safetensors_close(rrl_safetensors **s);
 int64_t rrl_safetensors_count(const rrl_safetensors *s);

@@ -1,4 +1,5 @@
-/* Writing safetensors: f32 tensors in the caller's order, header padded to 8 bytes so that the data is aligned. */
+/* Writing safetensors: f32 tensors in the caller's order, header padded to 8 bytes so that the data is
+ * aligned. */
 #include <string.h>
 
 #include "base/files.h"

@@ -1,5 +1,6 @@
-/* The two engines agree on what tokenizers use but for one thing: PCRE2's \s has U+180E, which is no white space since
- * Unicode 6.3. So \s and \S are written out. Oniguruma's nested sets mean something else to PCRE2 and are refused. */
+/* The two engines agree on what tokenizers use but for one thing: PCRE2's \s has U+180E, which is no white
+ * space since Unicode 6.3. So \s and \S are written out. Oniguruma's nested sets mean something else to PCRE2
+ * and are refused. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "data/split_pattern.h"
 
@@ -9,7 +10,9 @@
 #include <string.h>
 
 /* Unicode's White_Space */
-#define SPACES "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
+#define SPACES                                                                                               \
+    "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{" \
+    "3000}"
 
 struct rrl_split_pattern {
     pcre2_code *code;
@@ -24,7 +27,8 @@ struct rrl_split_search {
 static rrl_status put_escape(rrl_buffer *b, char c, bool in_set, const char *regex, const char *where) {
     if (c == 's') return rrl_buffer_puts(b, in_set ? SPACES : "[" SPACES "]");
     if (c == 'S' && !in_set) return rrl_buffer_puts(b, "[^" SPACES "]");
-    if (c == 'S') return RRL_FAIL(RRL_ERR_DATA, "%s: \\S in a set is not supported in pattern %s", where, regex);
+    if (c == 'S')
+        return RRL_FAIL(RRL_ERR_DATA, "%s: \\S in a set is not supported in pattern %s", where, regex);
     return rrl_buffer_printf(b, "\\%c", c);
 }
 
@@ -49,7 +53,8 @@ static rrl_status translate(rrl_buffer *b, const char *regex, const char *where)
     return RRL_OK;
 }
 
-rrl_status rrl_split_pattern_open(rrl_split_pattern **out, const char *pattern, bool literal, const char *where) {
+rrl_status rrl_split_pattern_open(rrl_split_pattern **out, const char *pattern, bool literal,
+                                  const char *where) {
     rrl_status rc = RRL_OK;
     rrl_split_pattern *p = NULL;
     rrl_buffer regex = {0};
@@ -112,10 +117,11 @@ void rrl_split_search_close(rrl_split_search **s) {
     *s = NULL;
 }
 
-rrl_status rrl_split_search_next(bool *found, size_t *at, size_t *match_len, rrl_split_search *s, const char *text,
-                                 size_t len, size_t from) {
+rrl_status rrl_split_search_next(bool *found, size_t *at, size_t *match_len, rrl_split_search *s,
+                                 const char *text, size_t len, size_t from) {
     /* the caller gives valid UTF-8; checking it again at every match would cost len each time */
-    int n = pcre2_match(s->pattern->code, (PCRE2_SPTR)text, len, from, PCRE2_NO_UTF_CHECK, s->match, s->context);
+    int n =
+        pcre2_match(s->pattern->code, (PCRE2_SPTR)text, len, from, PCRE2_NO_UTF_CHECK, s->match, s->context);
     *found = n >= 0;
     if (n == PCRE2_ERROR_NOMATCH) return RRL_OK;
     if (n < 0) {

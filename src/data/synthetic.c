@@ -6,7 +6,10 @@
 #include "base/random.h"
 #include "data/question_set.h"
 
-enum { RANGE = 100, MAX_QUESTIONS = 20000 }; /* half of what there is: each question is found in a few draws */
+enum {
+    RANGE = 100,
+    MAX_QUESTIONS = 20000
+}; /* half of what there is: each question is found in a few draws */
 
 static const struct {
     char op;
@@ -68,7 +71,8 @@ rrl_status rrl_questions_synthetic(rrl_questions **out, int64_t n, uint64_t seed
     rrl_questions *q = NULL;
     bool *taken = NULL;
     if (n < 1 || n > MAX_QUESTIONS) {
-        rc = RRL_FAIL(RRL_ERR_RANGE, "%lld synthetic questions, expected 1 to %d", (long long)n, MAX_QUESTIONS);
+        rc = RRL_FAIL(RRL_ERR_RANGE, "%lld synthetic questions, expected 1 to %d", (long long)n,
+                      MAX_QUESTIONS);
         goto done;
     }
     RRL_GOTO(rrl_alloc(&taken, N_KINDS * RANGE * RANGE, sizeof *taken, "synthetic questions"));

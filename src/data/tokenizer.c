@@ -1,8 +1,8 @@
 /* Encoding and decoding with the parts that tokenizer_load.c makes.
  *
- * Encoding: added tokens are cut out first, what lies between them is normalised, cut by added tokens that want
- * normalised text, cut into pieces and merged. The order matters: a combining mark after <|im_end|> does not join its
- * last character. */
+ * Encoding: added tokens are cut out first, what lies between them is normalised, cut by added tokens that
+ * want normalised text, cut into pieces and merged. The order matters: a combining mark after <|im_end|> does
+ * not join its last character. */
 #include "data/tokenizer.h"
 
 #include <stdlib.h>
@@ -68,7 +68,8 @@ static rrl_status encode_between(work *w, const rrl_tokenizer *t, const char *te
     return encode_normalized(w, t, w->normal.data, w->normal.len);
 }
 
-rrl_status rrl_tokenizer_encode(int32_t **ids, int64_t *n, const rrl_tokenizer *t, const char *text, size_t len) {
+rrl_status rrl_tokenizer_encode(int32_t **ids, int64_t *n, const rrl_tokenizer *t, const char *text,
+                                size_t len) {
     rrl_status rc = RRL_OK;
     work w = {0};
     int32_t id = 0;

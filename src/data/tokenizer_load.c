@@ -1,8 +1,9 @@
 /* tokenizer.json and tokenizer_config.json into the parts of a tokenizer.
  *
- * Whatever would change ids and is not implemented is refused by name rather than skipped: a tokenizer that is almost
- * right trains a model on other tokens than it was made for. Left aside on purpose: truncation, padding and
- * post_processor, which act on whole inputs and add tokens; prompts here are encoded as they are. */
+ * Whatever would change ids and is not implemented is refused by name rather than skipped: a tokenizer that
+ * is almost right trains a model on other tokens than it was made for. Left aside on purpose: truncation,
+ * padding and post_processor, which act on whole inputs and add tokens; prompts here are encoded as they are.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,13 +35,14 @@ static rrl_status check_decoder(const cJSON *node, const char *where) {
 
 /* null, "", false and 0 all say "not used". */
 static bool unused(const cJSON *node) {
-    return !node || cJSON_IsNull(node) || cJSON_IsFalse(node) || (cJSON_IsString(node) && !node->valuestring[0]) ||
+    return !node || cJSON_IsNull(node) || cJSON_IsFalse(node) ||
+           (cJSON_IsString(node) && !node->valuestring[0]) ||
            (cJSON_IsNumber(node) && node->valuedouble == 0);
 }
 
 static rrl_status check_model(const cJSON *model, const char *where) {
-    static const char *const UNSUPPORTED[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
-                                              "byte_fallback"};
+    static const char *const UNSUPPORTED[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
+                                              "fuse_unk", "byte_fallback"};
     const char *type = NULL;
     RRL_TRY(rrl_json_string(&type, model, "type", false, where));
     if (strcmp(type, "BPE") != 0)
@@ -54,8 +56,8 @@ static rrl_status check_model(const cJSON *model, const char *where) {
 static rrl_status token_id(int64_t *id, const cJSON *node, const char *token, const char *where) {
     double v = cJSON_IsNumber(node) ? node->valuedouble : -1;
     if (!(v >= 0 && v < RRL_VOCAB_MAX) || v != (double)(int64_t)v)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: token \"%s\": its id is no whole number from 0 to %d", where, token,
-                        RRL_VOCAB_MAX - 1);
+        return RRL_FAIL(RRL_ERR_DATA, "%s: token \"%s\": its id is no whole number from 0 to %d", where,
+                        token, RRL_VOCAB_MAX - 1);
     *id = (int64_t)v;
     return RRL_OK;
 }
@@ -74,7 +76,8 @@ static rrl_status load_vocab(rrl_vocab *v, const cJSON *model, const char *where
 }
 
 /* A merge is "left right" or ["left", "right"]; the result is the token left + right. */
-static rrl_status load_merge(rrl_bpe *b, const rrl_vocab *v, rrl_buffer *joined, const cJSON *node, const char *where) {
+static rrl_status load_merge(rrl_bpe *b, const rrl_vocab *v, rrl_buffer *joined, const cJSON *node,
+                             const char *where) {
     const char *left = NULL, *right = NULL;
     size_t n_left = 0;
     if (cJSON_IsString(node)) {
@@ -98,8 +101,11 @@ static rrl_status load_merge(rrl_bpe *b, const rrl_vocab *v, rrl_buffer *joined,
     int32_t a = rrl_vocab_find(v, left, n_left), b_id = rrl_vocab_find(v, right, strlen(right));
     int32_t merged = rrl_vocab_find(v, joined->data, joined->len);
     if (a < 0 || b_id < 0 || merged < 0)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: merge \"%.*s\" + \"%s\": %s is no token", where, (int)n_left, left, right,
-                        a < 0 ? "the left part" : b_id < 0 ? "the right part" : "the result");
+        return RRL_FAIL(RRL_ERR_DATA, "%s: merge \"%.*s\" + \"%s\": %s is no token", where, (int)n_left, left,
+                        right,
+                        a < 0      ? "the left part"
+                        : b_id < 0 ? "the right part"
+                                   : "the result");
     return rrl_bpe_merge(b, a, b_id, merged);
 }
 
@@ -146,14 +152,16 @@ static rrl_status load_added_token(rrl_tokenizer *t, const cJSON *node, const ch
     RRL_GOTO(rrl_json_bool(&normalized, node, "normalized", true, where));
     for (size_t i = 0; i < sizeof UNSUPPORTED / sizeof *UNSUPPORTED; i++)
         if (!unused(cJSON_GetObjectItemCaseSensitive(node, UNSUPPORTED[i]))) {
-            rc = RRL_FAIL(RRL_ERR_DATA, "%s: added token \"%s\": %s is not supported", where, content, UNSUPPORTED[i]);
+            rc = RRL_FAIL(RRL_ERR_DATA, "%s: added token \"%s\": %s is not supported", where, content,
+                          UNSUPPORTED[i]);
             goto done;
         }
     if (!content[0]) {
         rc = RRL_FAIL(RRL_ERR_DATA, "%s: added token %lld is empty", where, (long long)id);
         goto done;
     }
-    /* an added token may stand in the vocabulary too, then with the same id; else vocab_add names the conflict */
+    /* an added token may stand in the vocabulary too, then with the same id; else vocab_add names the
+     * conflict */
     if (rrl_vocab_find(t->vocab, content, strlen(content)) != id)
         RRL_GOTO(rrl_vocab_add(t->vocab, content, id, where));
     if (normalized && t->nfc) {
@@ -212,7 +220,8 @@ static rrl_status load_config(rrl_tokenizer *t, const cJSON *doc, const char *wh
     if (!cJSON_IsString(eos)) return RRL_OK;
     t->eos = rrl_tokenizer_id(t, eos->valuestring);
     if (t->eos < 0)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: eos_token \"%s\" is no token of tokenizer.json", where, eos->valuestring);
+        return RRL_FAIL(RRL_ERR_DATA, "%s: eos_token \"%s\" is no token of tokenizer.json", where,
+                        eos->valuestring);
     return RRL_OK;
 }
 
@@ -226,6 +235,20 @@ static rrl_status read_part(cJSON **doc, rrl_sha256 *hash, const char *path) {
     RRL_GOTO(rrl_json_parse(doc, text, len, path));
 done:
     free(text);
+    return rc;
+}
+
+/* Newer folders keep the chat template in a file of its own. */
+static rrl_status load_template_file(rrl_tokenizer *t, rrl_sha256 *hash, const char *dir) {
+    rrl_status rc = RRL_OK;
+    char *path = NULL;
+    size_t len = 0;
+    RRL_GOTO(rrl_path_join(&path, dir, "chat_template.jinja"));
+    if (t->chat_template || !rrl_file_exists(path)) goto done;
+    RRL_GOTO(rrl_file_read(&t->chat_template, &len, path, MAX_FILE));
+    RRL_GOTO(rrl_sha256_add(hash, t->chat_template, len));
+done:
+    free(path);
     return rc;
 }
 
@@ -248,6 +271,7 @@ rrl_status rrl_tokenizer_load(rrl_tokenizer *t, const char *dir) {
         RRL_GOTO(read_part(&config_doc, hash, config));
         RRL_GOTO(load_config(t, config_doc, config));
     }
+    RRL_GOTO(load_template_file(t, hash, dir));
     RRL_GOTO(rrl_sha256_end(hash, digest));
     rrl_sha256_hex(t->digest, digest);
 done:

@@ -20,7 +20,8 @@ struct rrl_tokenizer {
     char digest[RRL_SHA256_HEX];
 };
 
-/** Fill an empty tokenizer from the files of a folder. On failure what is there is freed by rrl_tokenizer_close. */
+/** Fill an empty tokenizer from the files of a folder. On failure what is there is freed by
+ * rrl_tokenizer_close. */
 rrl_status rrl_tokenizer_load(rrl_tokenizer *t, const char *dir);
 
 #endif

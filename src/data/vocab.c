@@ -1,6 +1,7 @@
-/* Byte-level vocabularies spell each byte as a printable character: printable Latin-1 bytes stand for themselves, the
- * other 68 are U+0100, U+0101, ... in order of the byte (GPT-2's bytes_to_unicode). A token with any character outside
- * this alphabet stands for its own UTF-8 bytes, as in the decoder of the tokenizers library. */
+/* Byte-level vocabularies spell each byte as a printable character: printable Latin-1 bytes stand for
+ * themselves, the other 68 are U+0100, U+0101, ... in order of the byte (GPT-2's bytes_to_unicode). A token
+ * with any character outside this alphabet stands for its own UTF-8 bytes, as in the decoder of the
+ * tokenizers library. */
 #include "data/vocab.h"
 
 #include <stdlib.h>
@@ -85,7 +86,8 @@ static rrl_status grow_slots(rrl_vocab *v) {
     v->slots = slots;
     v->n_slots = n;
     for (int32_t id = 0; id < v->size; id++)
-        if (v->tokens[id].used) slots[slot_of(v, v->arena.data + v->tokens[id].text, v->tokens[id].text_len)] = id;
+        if (v->tokens[id].used)
+            slots[slot_of(v, v->arena.data + v->tokens[id].text, v->tokens[id].text_len)] = id;
     return RRL_OK;
 }
 
@@ -107,13 +109,13 @@ static rrl_status put_bytes(rrl_vocab *v, const char *text, size_t len) {
 rrl_status rrl_vocab_add(rrl_vocab *v, const char *text, int64_t id, const char *where) {
     size_t len = strlen(text);
     if (id < 0 || id >= RRL_VOCAB_MAX)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: token \"%s\" has id %lld, expected 0 to %d", where, text, (long long)id,
-                        RRL_VOCAB_MAX - 1);
+        return RRL_FAIL(RRL_ERR_DATA, "%s: token \"%s\" has id %lld, expected 0 to %d", where, text,
+                        (long long)id, RRL_VOCAB_MAX - 1);
     RRL_TRY(grow_slots(v));
     size_t slot = slot_of(v, text, len);
     if (v->slots[slot] >= 0)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: token \"%s\" is there twice (ids %d and %lld)", where, text, v->slots[slot],
-                        (long long)id);
+        return RRL_FAIL(RRL_ERR_DATA, "%s: token \"%s\" is there twice (ids %d and %lld)", where, text,
+                        v->slots[slot], (long long)id);
     if (id < v->size && v->tokens[id].used)
         return RRL_FAIL(RRL_ERR_DATA, "%s: id %lld belongs to \"%s\" and to \"%s\"", where, (long long)id,
                         v->arena.data + v->tokens[id].text, text);

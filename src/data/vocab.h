@@ -1,4 +1,5 @@
-/* The vocabulary of a byte-level tokenizer: id <-> text as tokenizer.json spells it <-> the bytes it stands for. */
+/* The vocabulary of a byte-level tokenizer: id <-> text as tokenizer.json spells it <-> the bytes it stands
+ * for. */
 #ifndef RRL_DATA_VOCAB_H
 #define RRL_DATA_VOCAB_H
 
