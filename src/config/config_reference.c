@@ -155,10 +155,10 @@ static rrl_status write_range(rrl_buffer *b, const rrl_key *k) {
     }
 }
 
-/* A bar in a text would end the table's cell. */
+/* A bar would end the table's cell, and <split> would be taken for HTML. */
 static rrl_status write_cell(rrl_buffer *b, const char *text) {
     for (; *text; text++) {
-        if (*text == '|') RRL_TRY(rrl_buffer_puts(b, "\\"));
+        if (*text == '|' || *text == '<') RRL_TRY(rrl_buffer_puts(b, "\\"));
         RRL_TRY(rrl_buffer_put(b, text, 1));
     }
     return RRL_OK;
