@@ -130,6 +130,11 @@ static void test_damage(void) {
         CHECK_STATUS(rrl_group_unpack(&back, cut, n), RRL_ERR_COMM);
         free(cut);
     }
+    char *longer = malloc(len + 1);
+    memcpy(longer, bytes, len);
+    longer[len] = 0;
+    CHECK_STATUS(rrl_group_unpack(&back, longer, len + 1), RRL_ERR_COMM);
+    free(longer);
     rrl_group_free(&g);
     free(bytes);
 }
