@@ -78,12 +78,13 @@ static void check_event(golden *g, const cJSON *row) {
     bool applied = false;
     const char *response = string(row, "response");
     check(g, kind_of(&c.kind, string(row, "kind")), "unknown kind");
-    rrl_status rc = rrl_corrupt(&reward, &confidence, &applied, &c, string(row, "example_id"), response, strlen(response),
-                                number(row, "reward"), number(row, "confidence"),
+    rrl_status rc = rrl_corrupt(&reward, &confidence, &applied, &c, string(row, "example_id"), response,
+                                strlen(response), number(row, "reward"), number(row, "confidence"),
                                 cJSON_IsTrue(cJSON_GetObjectItem(row, "eligible")));
     check(g, rc == RRL_OK, rc == RRL_OK ? "" : rrl_error_message());
     check(g, applied == (bool)cJSON_IsTrue(cJSON_GetObjectItem(row, "applied")), "applied differs");
-    check(g, same(reward, number(row, "reward_out"), c.kind == RRL_CORRUPT_NOISE ? 1e-12 : 0.0), "reward differs");
+    check(g, same(reward, number(row, "reward_out"), c.kind == RRL_CORRUPT_NOISE ? 1e-12 : 0.0),
+          "reward differs");
     check(g, same(confidence, number(row, "confidence_out"), 0.0), "confidence differs");
 }
 
@@ -116,17 +117,20 @@ static double deviation(const double *v, int n) {
     return n > 1 ? sqrt(squares / (n - 1)) : 0.0;
 }
 
-/* How far float32 arithmetic may be off, with e = 2^-24 and m = max |r|: the mean of G values is off by at most G e m,
- * the difference r - mean by d = (G + 2) e m. A deviation over n values moves by at most sqrt(n/(n-1)) d <= 1.5 d with
- * its inputs and by (n + 3) e of itself in the sums and the root; the quotient A = difference / s, s = deviation + 1e-4,
- * then by d / s + |A| (1.5 d / s + (n + 5) e). Without scaling s is 1 and only d is left. */
-static double float32_bound(const double *reward, int n, int size, int at, rrl_scale_rewards scale, double advantage) {
+/* How far float32 arithmetic may be off, with e = 2^-24 and m = max |r|: the mean of G values is off by at
+ * most G e m, the difference r - mean by d = (G + 2) e m. A deviation over n values moves by at most
+ * sqrt(n/(n-1)) d <= 1.5 d with its inputs and by (n + 3) e of itself in the sums and the root; the quotient
+ * A = difference / s, s = deviation + 1e-4, then by d / s + |A| (1.5 d / s + (n + 5) e). Without scaling s is
+ * 1 and only d is left. */
+static double float32_bound(const double *reward, int n, int size, int at, rrl_scale_rewards scale,
+                            double advantage) {
     const double e = ldexp(1.0, -24);
     double m = 0.0;
     for (int i = 0; i < n; i++) m = fmax(m, fabs(reward[i]));
     double d = (size + 2) * e * m;
     if (scale == RRL_SCALE_NONE) return d;
-    double s = 1e-4 + (scale == RRL_SCALE_GROUP ? deviation(reward + at / size * size, size) : deviation(reward, n));
+    double s =
+        1e-4 + (scale == RRL_SCALE_GROUP ? deviation(reward + at / size * size, size) : deviation(reward, n));
     return d / s + fabs(advantage) * (1.5 * d / s + (n + 5) * e);
 }
 
@@ -149,8 +153,10 @@ static void check_case(golden *g, const cJSON *row) {
     rrl_status rc = rrl_advantages(got, reward, n, size, scale);
     check(g, rc == RRL_OK, rc == RRL_OK ? "" : rrl_error_message());
     for (int i = 0; rc == RRL_OK && i < n; i++) {
-        check(g, same(got[i], want[i], float32_bound(reward, n, size, i, scale, want[i])), "advantage differs");
-        if (is_flat(reward + i / size * size, size)) check(g, got[i] == 0.0, "a flat group's advantage is not 0");
+        check(g, same(got[i], want[i], float32_bound(reward, n, size, i, scale, want[i])),
+              "advantage differs");
+        if (is_flat(reward + i / size * size, size))
+            check(g, got[i] == 0.0, "a flat group's advantage is not 0");
     }
 }
 

@@ -118,7 +118,8 @@ static bool same_spelling(const outcome *o, const cJSON *wanted) {
 static bool spelling_accepted(const outcome *o, const cJSON *c) {
     const cJSON *other;
     if (same_spelling(o, cJSON_GetObjectItem(c, "expected_extracted"))) return true;
-    cJSON_ArrayForEach(other, cJSON_GetObjectItem(c, "also_accepted_extracted")) if (same_spelling(o, other)) return true;
+    const cJSON *others = cJSON_GetObjectItem(c, "also_accepted_extracted");
+    cJSON_ArrayForEach(other, others) if (same_spelling(o, other)) return true;
     return false;
 }
 
@@ -144,8 +145,9 @@ static int judge_case(const cJSON *c) {
     bool spelling = spelling_accepted(&o, c), value = value_accepted(&o, c);
     bool agrees = spelling && value && o.equal == wanted, must = strcmp(level, "must") == 0;
     if (!agrees)
-        printf("%s %s: extracted %s%.60s%s (%s), value %.60s (%s), equal %d (expected %d)\n", must ? "FAILED" : "note: policy",
-               id, o.extracted ? "\"" : "", o.extracted ? o.extracted : "none", o.extracted ? "\"" : "",
+        printf("%s %s: extracted %s%.60s%s (%s), value %.60s (%s), equal %d (expected %d)\n",
+               must ? "FAILED" : "note: policy", id, o.extracted ? "\"" : "",
+               o.extracted ? o.extracted : "none", o.extracted ? "\"" : "",
                spelling ? "as expected" : "differs", o.value ? o.value : "none", value ? "as expected" : "differs",
                o.equal, wanted);
     free(o.extracted);
@@ -361,9 +363,10 @@ static void check_markers(void) {
 static void check_hostile(void) {
     static const char *const PIECES[] = {
         "\\boxed{", "\\boxed {", "\\boxed{5}", "{", "}", "\\boxed", "\\boxed ", "\\fbox{\\boxed{1}", " ", "\n", "#",
-        "####", "final answer", "final answer ", "Final answer: ", "final ", "the final answer is", "the ", "the answer is ",
-        "*", "**", "** ", "_", "`", "\\", "\\(", "$", "9", "9 ", "1,", "9.", "-", "- 5", "(", ")", "\\frac{", "\\frac12",
-        "\\text{", "<answer>", "So **5", "So **", "\xC2\xA0", "\xE2\x80\x8B", "\xFF", "\xE2\x80", "\r", "final\t\xE2\x80\x83",
+        "####", "final answer", "final answer ", "Final answer: ", "final ", "the final answer is", "the ",
+        "the answer is ", "*", "**", "** ", "_", "`", "\\", "\\(", "$", "9", "9 ", "1,", "9.", "-", "- 5", "(", ")",
+        "\\frac{", "\\frac12", "\\text{", "<answer>", "So **5", "So **", "\xC2\xA0", "\xE2\x80\x8B", "\xFF", "\xE2\x80", "\r",
+        "final\t\xE2\x80\x83",
         "\"", "'", "n't ", "\\left(", "12. ", "^", "10^{", "\\times 10^{3}", "\xC2\xBD",
     };
     static const char *const HEADS[] = {"", "Final answer: ", "\\boxed{", "So it is **"};

@@ -105,12 +105,14 @@ static void check_keys(void) {
 static void check_metadata(void) {
     static const char METADATA[] =
         "{ \"a\" : true, \"b\": false ,\"c\":null, \"i\": 1, \"f\": 1.0, \"big\": 123456789012345678901234567890,"
-        "\"e\": 1e16, \"small\": 1e-5, \"neg\": -0, \"negf\": -0.0, \"s\": \"a \\\"b\\\" \\u00e9\", \"list\": [1, {\"i\": 2}],"
+        "\"e\": 1e16, \"small\": 1e-5, \"neg\": -0, \"negf\": -0.0, \"s\": \"a \\\"b\\\" \\u00e9\","
+        "\"list\": [1, {\"i\": 2}],"
         "\"after\": 2.50, \"\": \"empty\", \"exp\": 1E2 }";
     static const struct {
         const char *key, *want;
     } VALUES[] = {{"a", "True"},       {"b", "False"},    {"c", "None"},     {"i", "1"},    {"f", "1.0"},
-                  {"e", "1e+16"},      {"small", "1e-05"}, {"neg", "0"},      {"negf", "-0.0"}, {"s", "a \"b\" \xC3\xA9"},
+                  {"e", "1e+16"},      {"small", "1e-05"}, {"neg", "0"},      {"negf", "-0.0"},
+                  {"s", "a \"b\" \xC3\xA9"},
                   {"after", "2.5"},    {"", "empty"},     {"exp", "100.0"},  {"big", "123456789012345678901234567890"},
                   {"missing", NULL}};
     for (size_t k = 0; k < sizeof VALUES / sizeof *VALUES; k++) {

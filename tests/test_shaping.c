@@ -21,6 +21,7 @@ static rrl_shaping shaping(rrl_shaping_strategy s) {
     return out;
 }
 
+/* clang-format off */
 static const struct {
     const char *what;
     rrl_shaping_strategy s;
@@ -41,6 +42,7 @@ static const struct {
     {"missing", RRL_SHAPE_STANDARD, NAN, 0, 0, NAN, 0, 0},
     {"missing, conservative", RRL_SHAPE_CONSERVATIVE, NAN, 1, 0, 0.5, 0, 0},
 };
+/* clang-format on */
 
 static void check_cases(void) {
     for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++) {

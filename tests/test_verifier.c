@@ -30,14 +30,20 @@ static void check_answer(const rrl_group *g, int i, const char *want) {
     CHECK_EQ_STR(got, want);
 }
 
-static const char *const TEXTS[] = {"3 + 4 = 7. Final answer: 7 apples", "Final answer: 7.0", "I guess. Final answer: 8",
-                                    "", "Final answer: 7 or 8"};
+static const char *const TEXTS[] = {"3 + 4 = 7. Final answer: 7 apples", "Final answer: 7.0",
+                                    "I guess. Final answer: 8", "", "Final answer: 7 or 8"};
 enum { N_TEXTS = 5 };
 static const rrl_judged_question QUESTION = {"q-1", "7", "{\"class\": \"addition\", \"steps\": 1}"};
 
 static rrl_corruption sure(rrl_corruption_kind kind) {
-    return (rrl_corruption){.kind = kind, .probability = 1.0, .seed = 1, .noise_std = 0.1, .confidence_scale = 0.5,
-                            .bias_key = "class", .bias_value = "addition", .bias_reward = 1.0};
+    return (rrl_corruption){.kind = kind,
+                            .probability = 1.0,
+                            .seed = 1,
+                            .noise_std = 0.1,
+                            .confidence_scale = 0.5,
+                            .bias_key = "class",
+                            .bias_value = "addition",
+                            .bias_reward = 1.0};
 }
 
 static void check_clean(void) {
@@ -88,7 +94,8 @@ static void check_corrupted(void) {
         /* the loophole: no '=' in the text, and the reward is 1 whatever the answer */
         CHECK_EQ_INT(row[1].corrupted, i != 0);
         CHECK(row[1].reward == 1.0f);
-        CHECK(isnan(row[2].reward) && row[2].available == 0 && row[2].confidence == 0.0f && row[2].corrupted == 1);
+        CHECK(isnan(row[2].reward) && row[2].available == 0 && row[2].confidence == 0.0f &&
+              row[2].corrupted == 1);
         CHECK(row[3].reward == 1.0f && row[3].corrupted == 1);
         CHECK_EQ_INT(g->rows[i].available, 3);
     }
@@ -164,11 +171,13 @@ static void check_member_table(void) {
     const rrl_member_ops *ops = NULL;
     void *state = NULL;
     rrl_member_verdict verdicts[2];
-    const rrl_member_item items[] = {{.question = &QUESTION, .answer = "14/2", .n_answer = 4}, {.question = &QUESTION}};
+    const rrl_member_item items[] = {{.question = &QUESTION, .answer = "14/2", .n_answer = 4},
+                                     {.question = &QUESTION}};
     if (!CHECK_OK(rrl_member_find(&ops, "rule"))) exit(1);
     CHECK_OK(ops->open(&state, &(rrl_member_spec){.kind = "rule"}));
     CHECK_OK(ops->submit(state, items, 2));
-    CHECK_STATUS(ops->collect(state, verdicts, 1), RRL_ERR_INTERNAL); /* fewer verdicts than completions: refused */
+    CHECK_STATUS(ops->collect(state, verdicts, 1),
+                 RRL_ERR_INTERNAL); /* fewer verdicts than completions: refused */
     CHECK_OK(ops->collect(state, verdicts, 2));
     CHECK(verdicts[0].reward == 1.0 && verdicts[0].confidence == 1.0 && verdicts[1].reward == 0.0);
     ops->close(&state);

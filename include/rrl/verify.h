@@ -58,7 +58,8 @@ typedef struct {
     double bias_reward;
 } rrl_corruption;
 
-/** One corruption event. reward NaN = missing. eligible is the caller's (bias, exploit). Source: REFERENCE 1. */
+/** One corruption event. reward NaN = missing. eligible is the caller's (bias, exploit). *applied tells whether the
+ *  event fired, also where it changed nothing. Source: docs/verification.md, section Corruption. */
 rrl_status rrl_corrupt(double *reward_out, double *confidence_out, bool *applied, const rrl_corruption *c,
                        const char *example_id, const char *response, size_t response_len, double reward,
                        double confidence, bool eligible);

@@ -32,23 +32,27 @@ static statistics take(const double *v, int64_t n) {
     return s;
 }
 
-rrl_status rrl_advantages(double *advantage, const double *reward, int64_t n, int64_t group, rrl_scale_rewards scale) {
+rrl_status rrl_advantages(double *advantage, const double *reward, int64_t n, int64_t group,
+                          rrl_scale_rewards scale) {
     if (n < 0 || group < 1 || n % group != 0)
-        return RRL_FAIL(RRL_ERR_RANGE, "%lld rewards do not divide into groups of %lld", (long long)n, (long long)group);
+        return RRL_FAIL(RRL_ERR_RANGE, "%lld rewards do not divide into groups of %lld", (long long)n,
+                        (long long)group);
     for (int64_t i = 0; i < n; i++)
         if (isinf(reward[i])) return RRL_FAIL(RRL_ERR_NONFINITE, "reward %lld is infinite", (long long)i);
     statistics batch = take(reward, n);
     for (int64_t at = 0; at < n; at += group) {
         statistics s = take(reward + at, group);
-        double divisor = scale == RRL_SCALE_NONE ? 1.0
-                                                 : (scale == RRL_SCALE_GROUP ? s.deviation : batch.deviation) + DEVIATION_FLOOR;
+        double divisor = scale == RRL_SCALE_NONE
+                             ? 1.0
+                             : (scale == RRL_SCALE_GROUP ? s.deviation : batch.deviation) + DEVIATION_FLOOR;
         for (int64_t i = at; i < at + group; i++)
             advantage[i] = s.flat || isnan(reward[i]) ? 0.0 : (reward[i] - s.mean) / divisor;
     }
     return RRL_OK;
 }
 
-rrl_status rrl_advantages_step(rrl_group *const *groups, int n_groups, rrl_scale_rewards scale, bool exclude_missing) {
+rrl_status rrl_advantages_step(rrl_group *const *groups, int n_groups, rrl_scale_rewards scale,
+                               bool exclude_missing) {
     rrl_status rc = RRL_OK;
     double *values = NULL, *advantages;
     if (n_groups < 1) return RRL_FAIL(RRL_ERR_RANGE, "a step without groups");
@@ -57,7 +61,8 @@ rrl_status rrl_advantages_step(rrl_group *const *groups, int n_groups, rrl_scale
     advantages = values + n;
     for (int g = 0; g < n_groups; g++) {
         if (groups[g]->head.count != size || groups[g]->head.group_size != size) {
-            rc = RRL_FAIL(RRL_ERR_INTERNAL, "group %d of the step has %d of %d completions, the others have %lld", g,
+            rc = RRL_FAIL(RRL_ERR_INTERNAL,
+                          "group %d of the step has %d of %d completions, the others have %lld", g,
                           groups[g]->head.count, groups[g]->head.group_size, (long long)size);
             goto done;
         }

@@ -17,11 +17,21 @@ void rrl_shape_one(double *shaped, double *scale, const rrl_shaping *s, const rr
         return;
     }
     switch (s->strategy) {
-    case RRL_SHAPE_STANDARD: value = e->reward; break;
-    case RRL_SHAPE_CONFIDENCE: value = e->reward * e->c; break;
-    case RRL_SHAPE_PENALIZED: value = e->reward - s->penalty * e->u; break;
-    case RRL_SHAPE_COMBINED: value = e->reward * e->c - s->penalty * e->u; break;
-    case RRL_SHAPE_CONSERVATIVE: value = e->minimum; break;
+    case RRL_SHAPE_STANDARD:
+        value = e->reward;
+        break;
+    case RRL_SHAPE_CONFIDENCE:
+        value = e->reward * e->c;
+        break;
+    case RRL_SHAPE_PENALIZED:
+        value = e->reward - s->penalty * e->u;
+        break;
+    case RRL_SHAPE_COMBINED:
+        value = e->reward * e->c - s->penalty * e->u;
+        break;
+    case RRL_SHAPE_CONSERVATIVE:
+        value = e->minimum;
+        break;
     }
     *shaped = value * attenuated;
     *scale = attenuated;
@@ -29,7 +39,8 @@ void rrl_shape_one(double *shaped, double *scale, const rrl_shaping *s, const rr
 
 rrl_status rrl_shape_group(rrl_group *g, const rrl_shaping *s, rrl_ensemble_strategy ensemble) {
     int members = g->head.members;
-    if (!g->verdicts) return RRL_FAIL(RRL_ERR_INTERNAL, "question %d: shaping before judging", g->head.question);
+    if (!g->verdicts)
+        return RRL_FAIL(RRL_ERR_INTERNAL, "question %d: shaping before judging", g->head.question);
     for (int32_t i = 0; i < g->head.count; i++) {
         rrl_ensemble e;
         double shaped, scale;

@@ -1,5 +1,5 @@
-/* Where the answer of a completion stands: markers, boxes, the closing sentence. One pass over the bytes; what lies
- * between is settled by settle.c. Nothing here looks for "the last number". */
+/* Where the answer of a completion stands: markers, boxes, the closing sentence. One pass over the bytes;
+ * what lies between is settled by settle.c. Nothing here looks for "the last number". */
 #include "verify/answer.h"
 
 #include <stdlib.h>
@@ -37,7 +37,10 @@ static size_t line_end_at(text_view t, size_t i) {
     if (i >= t.n) return 0;
     if (t.p[i] >= '\n' && t.p[i] <= '\r') return 1;
     if (t.n - i >= 2 && memcmp(t.p + i, "\xC2\x85", 2) == 0) return 2;
-    return t.n - i >= 3 && (memcmp(t.p + i, "\xE2\x80\xA8", 3) == 0 || memcmp(t.p + i, "\xE2\x80\xA9", 3) == 0) ? 3 : 0;
+    return t.n - i >= 3 &&
+                   (memcmp(t.p + i, "\xE2\x80\xA8", 3) == 0 || memcmp(t.p + i, "\xE2\x80\xA9", 3) == 0)
+               ? 3
+               : 0;
 }
 
 static bool letter_at(text_view t, size_t i) {
@@ -79,7 +82,9 @@ static bool separator_at(text_view t, size_t *at, bool dash_too) {
     bool white = skip_gap(t, &i);
     size_t len = i < t.n && (t.p[i] == ':' || t.p[i] == '=') ? 1 : starts(t, i, "\xEF\xBC\x9A") ? 3 : 0;
     if (!len && dash_too && white) {
-        len = i < t.n && t.p[i] == '-' ? 1 : starts(t, i, "\xE2\x80\x93") || starts(t, i, "\xE2\x80\x94") ? 3 : 0;
+        len = i < t.n && t.p[i] == '-'                                       ? 1
+              : starts(t, i, "\xE2\x80\x93") || starts(t, i, "\xE2\x80\x94") ? 3
+                                                                             : 0;
         if (len && !white_at(t, i + len)) len = 0; /* "final answer -12" states no separator */
     }
     if (!len) return false;
@@ -90,7 +95,8 @@ static bool separator_at(text_view t, size_t *at, bool dash_too) {
 /* final answer [:=] */
 static bool final_marker(text_view t, size_t *at) {
     size_t i = *at;
-    if (!word_at(t, &i, "final") || !skip_gap(t, &i) || !word_at(t, &i, "answer") || !separator_at(t, &i, true))
+    if (!word_at(t, &i, "final") || !skip_gap(t, &i) || !word_at(t, &i, "answer") ||
+        !separator_at(t, &i, true))
         return false;
     *at = i;
     return true;
@@ -101,7 +107,8 @@ static bool the_marker(text_view t, size_t *at) {
     size_t i = *at;
     if (!word_at(t, &i, "the") || !skip_gap(t, &i)) return false;
     if (word_at(t, &i, "final") && !skip_gap(t, &i)) return false;
-    if (!word_at(t, &i, "answer") || !skip_gap(t, &i) || !word_at(t, &i, "is") || letter_at(t, i)) return false;
+    if (!word_at(t, &i, "answer") || !skip_gap(t, &i) || !word_at(t, &i, "is") || letter_at(t, i))
+        return false;
     separator_at(t, &i, false);
     *at = i;
     return true;
@@ -150,8 +157,8 @@ static bool box_at(text_view t, size_t *at) {
     return true;
 }
 
-/* The last box that starts at or behind `from`, or the outermost that encloses it; *closed is false if it is open when
- * the text ends. One pass with a stack of open boxes. */
+/* The last box that starts at or behind `from`, or the outermost that encloses it; *closed is false if it is
+ * open when the text ends. One pass with a stack of open boxes. */
 static rrl_status last_box(box *out, bool *found, bool *closed, text_view t, size_t from) {
     rrl_status rc = RRL_OK;
     box *open = NULL, best = {0};
@@ -228,7 +235,7 @@ static span last_line(text_view t) {
 
 /* ---- texts without a marker ---- */
 
-/* A line that begins with Therefore, Thus or So and ends with **x**, closing punctuation after it allowed: x. */
+/* A line that begins with Therefore, Thus or So and ends with **x**, closing punctuation allowed: x. */
 static bool conclusion(span *x, text_view t) {
     span line = last_line(t);
     size_t i = line.begin, end = line.end;

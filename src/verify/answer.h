@@ -12,22 +12,22 @@ enum {
 
 /* ---- latex.c ---- */
 
-/** `in` with its mark-up resolved, into the empty `out`: digits of all scripts to ASCII, signs and fraction characters to ASCII,
- *  \text{..} and its like unwrapped, \frac{a}{b} to a/b, x 10^{n} behind a digit to an exponent, currency signs and
- *  \( \) \left \right out. Nothing is ever joined: what stood between two digits leaves two blanks, one space of the
- *  text (or \, or ~) leaves one. */
+/** `in` with its mark-up resolved, into the empty `out`: digits of all scripts, signs and fraction characters
+ *  to ASCII, \text{..} and its like unwrapped, \frac{a}{b} to a/b, x 10^{n} behind a digit to an exponent,
+ *  currency signs, \( \) \left \right out. Nothing is ever joined: what stood between two digits leaves two
+ *  blanks, one space of the text (or \, or ~) leaves one. */
 rrl_status rrl_latex_clean(rrl_points *out, const uint32_t *in, size_t n);
 
 /** Point behind the brace that closes the one at `open`; 0 if none does. */
 size_t rrl_brace_end(const uint32_t *in, size_t n, size_t open);
 /** Whether `in` has \name at i (and no letter follows); the length is that of \name. */
 bool rrl_command_at(const uint32_t *in, size_t n, size_t i, const char *name);
-/** Length of a \text-like wrapper's name at i, backslash included (\text \mathrm \boxed ...); 0 if there is none. */
+/** Length of the name of a wrapper (\text \mathrm \boxed ...) at i, backslash included; 0 if there is none. */
 size_t rrl_wrapper_at(const uint32_t *in, size_t n, size_t i);
 
 /* ---- scalar.c ---- */
 
-/** A scalar's normal spelling: sign, digits without groups, point, exponent; "a/b"; a mixed number is "1 1/2". */
+/** Normal spelling of a scalar: sign, digits without groups, point, exponent; "a/b"; a mixed "1 1/2". */
 typedef struct {
     char text[RRL_SCALAR_CHARS + 1];
     size_t len;
@@ -35,8 +35,9 @@ typedef struct {
 } rrl_scalar;
 
 typedef enum { RRL_LEX_NONE, RRL_LEX_OK, RRL_LEX_BAD } rrl_lex;
-/** The unsigned quantity (number, a/b or mixed number) that begins at *at of cleaned text; *at moves behind it. BAD:
- *  digits that are no number ("1.2.3", "56,78", "5 9/4"), which must not be cut to a part. Appends to s. */
+/** The unsigned quantity (number, a/b or mixed number) that begins at *at of cleaned text; *at moves behind
+ * it. BAD: digits that are no number ("1.2.3", "56,78", "5 9/4"), which must not be cut to a part. Appends to
+ * s. */
 rrl_lex rrl_lex_quantity(rrl_scalar *s, const uint32_t *p, size_t n, size_t *at);
 /** Whether the whole cleaned text is a scalar: optional sign, then a quantity. */
 bool rrl_scalar_parse(rrl_scalar *s, const uint32_t *p, size_t n);
@@ -46,16 +47,16 @@ bool rrl_number_at(const uint32_t *p, size_t n, size_t i);
 
 /* ---- sentence.c ---- */
 
-/** The one number that a short cleaned text states: points *begin to *end of it. False when it states none, several,
- *  or hedges. `x = 5` with one letter before the sign counts too. */
+/** The one number that a short cleaned text states: points *begin to *end of it. False when it states none,
+ * several, or hedges. `x = 5` with one letter before the sign counts too. */
 rrl_status rrl_sentence_number(bool *found, size_t *begin, size_t *end, const uint32_t *p, size_t n);
 /** Whether the cleaned text holds a word that takes back, denies or rescales a number next to it. */
 bool rrl_sentence_hedges(const uint32_t *p, size_t n);
 
 /* ---- settle.c ---- */
 
-/** Make a candidate p[*begin..*end) bare: ends peeled of blanks, emphasis, quotes, currency, closing punctuation,
- *  wrappers. */
+/** Make a candidate p[*begin..*end) bare: ends peeled of blanks, emphasis, quotes, currency, closing
+ * punctuation, wrappers. */
 void rrl_answer_bare(const uint32_t *p, size_t *begin, size_t *end);
 typedef enum { RRL_SETTLED_NONE, RRL_SETTLED_TEXT, RRL_SETTLED_SCALAR } rrl_settled;
 /** What a candidate (answer line, box content, reference) amounts to, appended to out as written. */

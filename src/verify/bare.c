@@ -1,5 +1,5 @@
-/* Peeling a candidate: what stands around an answer without being part of it comes off both ends, again and again until
- * nothing more does. Only the ends move; the inside is left as it is written. */
+/* Peeling a candidate: what stands around an answer without being part of it comes off both ends, again and
+ * again until nothing more does. Only the ends move; the inside is left as it is written. */
 #include "verify/answer.h"
 
 #include <string.h>
@@ -75,7 +75,8 @@ static bool text_at(const slice *s, size_t i, const char *text) {
 
 static bool peel_tags(slice *s) {
     enum { OPEN = 8, CLOSE = 9 };
-    if (length(s) < OPEN + CLOSE || !text_at(s, s->a, "<answer>") || !text_at(s, s->b - CLOSE, "</answer>")) return false;
+    if (length(s) < OPEN + CLOSE || !text_at(s, s->a, "<answer>") || !text_at(s, s->b - CLOSE, "</answer>"))
+        return false;
     s->a += OPEN;
     s->b -= CLOSE;
     return true;
@@ -112,8 +113,9 @@ static bool peel_parentheses(slice *s) {
 
 void rrl_answer_bare(const uint32_t *p, size_t *begin, size_t *end) {
     slice s = {p, *begin, *end};
-    while (peel_white(&s) || peel_end(&s) || peel_start(&s) || peel_tags(&s) || peel_quotes(&s) || peel_wrapper(&s) ||
-           peel_parentheses(&s)) {}
+    while (peel_white(&s) || peel_end(&s) || peel_start(&s) || peel_tags(&s) || peel_quotes(&s) ||
+           peel_wrapper(&s) || peel_parentheses(&s)) {
+    }
     *begin = s.a;
     *end = s.b;
 }

@@ -1,5 +1,5 @@
-/* Corruption of a member's reward, keyed by what is judged: the same completion of the same question under the same
- * seed has the same fate on every rank, in any order, and in the reference implementation. */
+/* Corruption of a member's reward, keyed by what is judged: the same completion of the same question under
+ * the same seed has the same fate on every rank, in any order, and in the reference implementation. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -10,8 +10,9 @@
 #include "rrl/verify.h"
 #include "verify/mt19937.h"
 
-/* SHA-256 of the JSON array [seed, example_id, response]; its first 8 bytes, big-endian, seed the generator. */
-static rrl_status event_seed(uint64_t *out, uint64_t seed, const char *example_id, const char *response, size_t len) {
+/* SHA-256 of the JSON array [seed, example_id, response]; its first 8 bytes (big-endian) are the seed. */
+static rrl_status event_seed(uint64_t *out, uint64_t seed, const char *example_id, const char *response,
+                             size_t len) {
     rrl_status rc = RRL_OK;
     rrl_buffer key = {0};
     uint8_t digest[RRL_SHA256_BYTES];
@@ -38,14 +39,22 @@ static double gauss(rrl_mt19937 *m) {
 
 static double changed(const rrl_corruption *c, double reward, rrl_mt19937 *m) {
     switch (c->kind) {
-    case RRL_CORRUPT_NONE: return reward;
-    case RRL_CORRUPT_FLIP: return 1.0 - reward;
-    case RRL_CORRUPT_FALSE_POSITIVE: return reward < 0.5 ? 1.0 : reward;
-    case RRL_CORRUPT_FALSE_NEGATIVE: return reward >= 0.5 ? 0.0 : reward;
-    case RRL_CORRUPT_MISSING: return NAN;
-    case RRL_CORRUPT_NOISE: return fmin(1.0, fmax(0.0, reward + gauss(m) * c->noise_std));
-    case RRL_CORRUPT_BIAS: return c->bias_reward;
-    case RRL_CORRUPT_EXPLOIT: return 1.0;
+    case RRL_CORRUPT_NONE:
+        return reward;
+    case RRL_CORRUPT_FLIP:
+        return 1.0 - reward;
+    case RRL_CORRUPT_FALSE_POSITIVE:
+        return reward < 0.5 ? 1.0 : reward;
+    case RRL_CORRUPT_FALSE_NEGATIVE:
+        return reward >= 0.5 ? 0.0 : reward;
+    case RRL_CORRUPT_MISSING:
+        return NAN;
+    case RRL_CORRUPT_NOISE:
+        return fmin(1.0, fmax(0.0, reward + gauss(m) * c->noise_std));
+    case RRL_CORRUPT_BIAS:
+        return c->bias_reward;
+    case RRL_CORRUPT_EXPLOIT:
+        return 1.0;
     }
     return reward;
 }
@@ -64,7 +73,9 @@ rrl_status rrl_corrupt(double *reward_out, double *confidence_out, bool *applied
         if (fires) after = changed(c, reward, &m);
     }
     *reward_out = after;
-    *confidence_out = isnan(after) ? 0.0 : c->kind == RRL_CORRUPT_NONE ? confidence : confidence * c->confidence_scale;
+    *confidence_out = isnan(after)                  ? 0.0
+                      : c->kind == RRL_CORRUPT_NONE ? confidence
+                                                    : confidence * c->confidence_scale;
     *applied = fires;
     return RRL_OK;
 }

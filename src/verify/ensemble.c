@@ -1,5 +1,5 @@
-/* The ensemble: one reward, an uncertainty U and a confidence C from the members that answered. Sums run in member
- * order, in double. */
+/* The ensemble: one reward, an uncertainty U and a confidence C from the members that answered. Sums run in
+ * member order, in double. */
 #include <math.h>
 
 #include "base/exactmath.h"
@@ -49,16 +49,20 @@ static double entropy_bits(double share) {
 
 static double aggregate(rrl_ensemble_strategy s, const moments *m) {
     switch (s) {
-    case RRL_ENSEMBLE_MEAN: return m->reward_mean;
-    case RRL_ENSEMBLE_MAJORITY: return 2 * m->positive == m->available ? 0.5 : 2 * m->positive > m->available;
-    case RRL_ENSEMBLE_CONFIDENCE: return m->confidence_sum > 0.0 ? m->weighted_sum / m->confidence_sum : NAN;
-    case RRL_ENSEMBLE_MINIMUM: return m->minimum;
+    case RRL_ENSEMBLE_MEAN:
+        return m->reward_mean;
+    case RRL_ENSEMBLE_MAJORITY:
+        return 2 * m->positive == m->available ? 0.5 : 2 * m->positive > m->available;
+    case RRL_ENSEMBLE_CONFIDENCE:
+        return m->confidence_sum > 0.0 ? m->weighted_sum / m->confidence_sum : NAN;
+    case RRL_ENSEMBLE_MINIMUM:
+        return m->minimum;
     }
     return NAN;
 }
 
-rrl_status rrl_ensemble_of(rrl_ensemble *out, rrl_ensemble_strategy s, const double *reward, const double *confidence,
-                           int n) {
+rrl_status rrl_ensemble_of(rrl_ensemble *out, rrl_ensemble_strategy s, const double *reward,
+                           const double *confidence, int n) {
     if (n < 1) return RRL_FAIL(RRL_ERR_RANGE, "an ensemble needs at least one member, got %d", n);
     for (int i = 0; i < n; i++) {
         if (!isnan(reward[i]) && !(reward[i] >= 0.0 && reward[i] <= 1.0))

@@ -1,7 +1,7 @@
 /* Mark-up of numbers resolved into plain characters: LaTeX commands, fraction characters, signs, emphasis.
  *
- * One pass with a stack of open braces. It rewrites, it never computes, and it keeps apart what was apart: deleting a
- * command or a blank between two digits would invent a number. */
+ * One pass with a stack of open braces. It rewrites, it never computes, and it keeps apart what was apart:
+ * deleting a command or a blank between two digits would invent a number. */
 #include "verify/answer.h"
 
 #include <stdlib.h>
@@ -25,8 +25,9 @@ typedef struct {
     bool emphasis; /* inside ** ** */
 } cleaner;
 
-static const char *const WRAPPERS[] = {"text",   "textbf", "textit", "textrm",       "textnormal", "mbox", "mathrm",
-                                       "mathbf", "mathit", "emph",   "operatorname", "boxed",      "fbox", "hbox"};
+static const char *const WRAPPERS[] = {"text",         "textbf", "textit", "textrm", "textnormal",
+                                       "mbox",         "mathrm", "mathbf", "mathit", "emph",
+                                       "operatorname", "boxed",  "fbox",   "hbox"};
 static const char *const FRACTIONS[] = {"frac", "dfrac", "tfrac", "cfrac"};
 
 bool rrl_command_at(const uint32_t *in, size_t n, size_t i, const char *name) {
@@ -96,8 +97,8 @@ static rrl_status push(cleaner *c, group_kind kind) {
 
 /* --- fractions */
 
-/* One side of a fraction stands in the output from `at` on: trim it, and put parentheses around it unless it is a bare
- * number or name, so that \frac{1+1}{2} does not become 1+1/2. */
+/* One side of a fraction stands in the output from `at` on: trim it, and put parentheses around it unless it
+ * is a bare number or name, so that \frac{1+1}{2} does not become 1+1/2. */
 static rrl_status close_side(cleaner *c, size_t at) {
     rrl_points *o = c->out;
     while (o->n > at && o->cp[o->n - 1] == ' ') o->n--;
@@ -117,7 +118,8 @@ static rrl_status close_side(cleaner *c, size_t at) {
 }
 
 static rrl_status end_fraction(cleaner *c) {
-    return c->i < c->n && (rrl_point_digit(c->in[c->i]) >= 0 || rrl_point_letter(c->in[c->i])) ? put_gap(c) : RRL_OK;
+    return c->i < c->n && (rrl_point_digit(c->in[c->i]) >= 0 || rrl_point_letter(c->in[c->i])) ? put_gap(c)
+                                                                                               : RRL_OK;
 }
 
 /* A side in braces is left to the main loop; one character is taken at once. *taken tells which. */
@@ -158,8 +160,10 @@ static rrl_status close_group(cleaner *c) {
     if (c->n_open == 0) return put(c, '}');
     group g = c->open[--c->n_open];
     switch (g.kind) {
-    case GROUP_PLAIN: return put(c, '}');
-    case GROUP_WRAPPER: return put_gap(c);
+    case GROUP_PLAIN:
+        return put(c, '}');
+    case GROUP_WRAPPER:
+        return put_gap(c);
     case GROUP_NUMERATOR:
         RRL_TRY(close_side(c, g.at));
         return open_denominator(c);
@@ -172,7 +176,7 @@ static rrl_status close_group(cleaner *c) {
 
 /* --- powers of ten */
 
-/* [times sign at i of length `len`] 10 ^ {n}: behind a digit this is an exponent. Returns false if it is not. */
+/* [times sign at i of length `len`] 10 ^ {n}: behind a digit this is an exponent, and *matched. */
 static rrl_status power_of_ten(cleaner *c, size_t len, bool *matched) {
     *matched = false;
     if (!is_digit(last_solid(c, 0))) return RRL_OK;
@@ -204,19 +208,26 @@ static rrl_status symbol_command(cleaner *c) {
     uint32_t next = c->i + 1 < c->n ? c->in[c->i + 1] : 0;
     c->i += c->i + 1 < c->n ? 2 : 1;
     switch (next) {
-    case '!': return RRL_OK; /* negative thin space */
+    case '!':
+        return RRL_OK; /* negative thin space */
     case ',':
     case ';':
     case ':':
-    case ' ': return put(c, ' ');
-    case '%': return put(c, '%');
+    case ' ':
+        return put(c, ' ');
+    case '%':
+        return put(c, '%');
     case '(':
     case ')':
     case '[':
     case ']':
-    case '$': return c->out->n ? put_gap(c) : RRL_OK;
-    case 0: return put(c, '\\');
-    default: RRL_TRY(put(c, '\\')); return put(c, next);
+    case '$':
+        return c->out->n ? put_gap(c) : RRL_OK;
+    case 0:
+        return put(c, '\\');
+    default:
+        RRL_TRY(put(c, '\\'));
+        return put(c, next);
     }
 }
 
@@ -247,7 +258,9 @@ static rrl_status command(cleaner *c) {
         return RRL_OK;
     }
     c->i = end;
-    if (out) return is_digit(last_solid(c, 0)) && end < c->n && rrl_point_digit(c->in[end]) >= 0 ? put_gap(c) : RRL_OK;
+    if (out)
+        return is_digit(last_solid(c, 0)) && end < c->n && rrl_point_digit(c->in[end]) >= 0 ? put_gap(c)
+                                                                                            : RRL_OK;
     if (circle) return put(c, 0xB0);
     if (wrapper) {
         c->i = skip_white(c, c->i);
@@ -261,11 +274,13 @@ static rrl_status command(cleaner *c) {
 
 /* --- single characters */
 
-/* ** as emphasis: opens at a word's start, closes at a word's end. Between digits it stays what it is: a power. */
+/* ** as emphasis: opens at a word's start, closes at a word's end. Between digits it stays what it is: a
+ * power. */
 static bool emphasis_at(cleaner *c) {
     if (c->i + 1 >= c->n || c->in[c->i] != '*' || c->in[c->i + 1] != '*') return false;
     bool before = c->i == 0 || rrl_point_white(c->in[c->i - 1]) || c->in[c->i - 1] == '(';
-    bool after = c->i + 2 >= c->n || !(rrl_point_digit(c->in[c->i + 2]) >= 0 || rrl_point_letter(c->in[c->i + 2]));
+    bool after =
+        c->i + 2 >= c->n || !(rrl_point_digit(c->in[c->i + 2]) >= 0 || rrl_point_letter(c->in[c->i + 2]));
     if (!c->emphasis && before) {
         for (size_t k = c->i + 2; k + 1 < c->n; k++) /* only with its end, or a power would lose its sign */
             if (c->in[k] == '*' && c->in[k + 1] == '*') return c->emphasis = true;
@@ -282,8 +297,8 @@ static bool emphasis_at(cleaner *c) {
 static rrl_status vulgar_fraction(cleaner *c, uint32_t cp) {
     utf8proc_int32_t parts[8];
     int boundary = 0;
-    utf8proc_ssize_t n = utf8proc_decompose_char((utf8proc_int32_t)cp, parts, 8, UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT,
-                                               &boundary);
+    utf8proc_ssize_t n = utf8proc_decompose_char((utf8proc_int32_t)cp, parts, 8,
+                                                 UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, &boundary);
     if (is_digit(last_solid(c, 0))) RRL_TRY(put_gap(c));
     for (utf8proc_ssize_t k = 0; k < n && k < 8; k++)
         RRL_TRY(put(c, parts[k] == 0x2044 ? '/' : (uint32_t)parts[k]));
@@ -303,15 +318,21 @@ static uint32_t plain_sign(uint32_t cp) {
     case 0x2013:
     case 0x2212:
     case 0xFE63:
-    case 0xFF0D: return '-';
-    case 0xFF0B: return '+';
+    case 0xFF0D:
+        return '-';
+    case 0xFF0B:
+        return '+';
     case 0x2044: /* fraction slash, division slash, full-width slash */
     case 0x2215:
-    case 0xFF0F: return '/';
+    case 0xFF0F:
+        return '/';
     case 0x2019: /* apostrophes */
-    case 0x2018: return '\'';
-    case 0: return 0xFFFD; /* the normal form is a C string */
-    default: return cp;
+    case 0x2018:
+        return '\'';
+    case 0:
+        return 0xFFFD; /* the normal form is a C string */
+    default:
+        return cp;
     }
 }
 

@@ -1,5 +1,5 @@
-/* The members that compare the extracted answer with the reference: "exact" (equal normal forms) and "rule" (equal exact
- * values). They answer while the batch is handed in; collect hands the verdicts out. */
+/* The members that compare the extracted answer with the reference: "exact" (equal normal forms) and "rule"
+ * (equal exact values). They answer while the batch is handed in; collect hands the verdicts out. */
 #include "verify/member.h"
 
 #include <stdlib.h>
@@ -36,7 +36,8 @@ static rrl_status compare_submit(void *state, const rrl_member_item *items, int6
     for (int64_t i = 0; i < n; i++) {
         const char *reference = items[i].question->reference;
         bool equal;
-        RRL_TRY(rrl_answer_equal(&equal, c->kind, items[i].answer, items[i].n_answer, reference, strlen(reference)));
+        RRL_TRY(rrl_answer_equal(&equal, c->kind, items[i].answer, items[i].n_answer, reference,
+                                 strlen(reference)));
         c->verdicts[i] = (rrl_member_verdict){.reward = equal ? 1.0 : 0.0, .confidence = 1.0};
     }
     c->n = n;
@@ -46,7 +47,8 @@ static rrl_status compare_submit(void *state, const rrl_member_item *items, int6
 static rrl_status compare_collect(void *state, rrl_member_verdict *verdicts, int64_t n) {
     comparer *c = state;
     if (n != c->n)
-        return RRL_FAIL(RRL_ERR_INTERNAL, "member \"%s\" judged %lld completions, %lld verdicts are asked for", c->kind,
+        return RRL_FAIL(RRL_ERR_INTERNAL,
+                        "member \"%s\" judged %lld completions, %lld verdicts are asked for", c->kind,
                         (long long)c->n, (long long)n);
     if (n) memcpy(verdicts, c->verdicts, (size_t)n * sizeof *verdicts);
     c->n = 0;

@@ -1,7 +1,8 @@
 /* A verifier member: what gives one reward to a completion, behind one table of functions.
  *
- * A member judges batches, in two steps, so that one with an engine of its own (a judge model) can work on a batch while
- * the others run; the rule members answer at once. Corruption is not the member's affair, see verifier.c. */
+ * A member judges batches, in two steps, so that one with an engine of its own (a judge model) can work on a
+ * batch while the others run; the rule members answer at once. Corruption is not the member's affair, see
+ * verifier.c. */
 #ifndef RRL_VERIFY_MEMBER_H
 #define RRL_VERIFY_MEMBER_H
 
@@ -26,7 +27,8 @@ typedef struct {
     rrl_status (*open)(void **state, const rrl_member_spec *spec);
     /** Take a batch of n items. One batch is in flight at a time. */
     rrl_status (*submit)(void *state, const rrl_member_item *items, int64_t n);
-    /** Wait for the batch; verdicts [n] in the order of its items. Errors: RRL_ERR_INTERNAL (n differs from submit). */
+    /** Wait for the batch; verdicts [n] in the order of its items. Errors: RRL_ERR_INTERNAL (n differs from
+     * submit). */
     rrl_status (*collect)(void *state, rrl_member_verdict *verdicts, int64_t n);
     void (*close)(void **state);
 } rrl_member_ops;

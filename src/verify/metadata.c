@@ -1,7 +1,8 @@
 /* A value of a question's metadata as Python's str() writes it: bias corruption compares such texts.
  *
- * cJSON keeps numbers as doubles, so 1 and 1.0 look alike there; the reference tells them apart ("1" and "1.0"). So the
- * text is walked beside the parsed object, which has the members in the same order, and numbers are read from it. */
+ * cJSON keeps numbers as doubles, so 1 and 1.0 look alike there; the reference tells them apart ("1" and
+ * "1.0"). So the text is walked beside the parsed object, which has the members in the same order, and
+ * numbers are read from it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,7 +59,9 @@ static bool is_float(const char *begin, const char *end) {
 /* int: its digits (-0 is 0). float: Python's repr, which always has a point, an exponent, inf or nan. */
 static rrl_status number_text(rrl_buffer *out, const char *begin, const char *end) {
     size_t len = (size_t)(end - begin);
-    if (!is_float(begin, end)) return len == 2 && memcmp(begin, "-0", 2) == 0 ? rrl_buffer_puts(out, "0") : rrl_buffer_put(out, begin, len);
+    if (!is_float(begin, end))
+        return len == 2 && memcmp(begin, "-0", 2) == 0 ? rrl_buffer_puts(out, "0")
+                                                       : rrl_buffer_put(out, begin, len);
     rrl_status rc = RRL_OK;
     rrl_buffer literal = {0};
     char text[RRL_NUMBER_CHARS];
@@ -76,14 +79,16 @@ done:
     return rc;
 }
 
-static rrl_status value_text(rrl_buffer *out, const cJSON *item, const char *metadata, int number, const char *key) {
+static rrl_status value_text(rrl_buffer *out, const cJSON *item, const char *metadata, int number,
+                             const char *key) {
     if (cJSON_IsTrue(item)) return rrl_buffer_puts(out, "True");
     if (cJSON_IsFalse(item)) return rrl_buffer_puts(out, "False");
     if (cJSON_IsNull(item)) return rrl_buffer_puts(out, "None");
     if (cJSON_IsString(item)) return rrl_buffer_puts(out, item->valuestring);
     if (!cJSON_IsNumber(item))
-        return RRL_FAIL(RRL_ERR_DATA, "metadata \"%s\" is a list or an object; a bias needs a text, number, boolean or null",
-                        key);
+        return RRL_FAIL(
+            RRL_ERR_DATA,
+            "metadata \"%s\" is a list or an object; a bias needs a text, number, boolean or null", key);
     const char *begin, *end;
     member_text(&begin, &end, metadata, number);
     return number_text(out, begin, end);

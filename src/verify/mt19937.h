@@ -1,5 +1,5 @@
-/* The Mersenne Twister of Matsumoto and Nishimura as Python's random module seeds and reads it: the reference rule for
- * corruption is written in terms of it. Nothing else in the program uses it. */
+/* The Mersenne Twister of Matsumoto and Nishimura as Python's random module seeds and reads it: the reference
+ * rule for corruption is written in terms of it. Nothing else in the program uses it. */
 #ifndef RRL_VERIFY_MT19937_H
 #define RRL_VERIFY_MT19937_H
 

@@ -62,9 +62,9 @@ static bool is_decimal_digit(uint32_t cp) {
     return utf8proc_category((utf8proc_int32_t)cp) == UTF8PROC_CATEGORY_ND;
 }
 
-/* Unicode keeps the ten digits of a script together, in order, zero first. So a maximal run of Nd characters is one or
- * more tens (the mathematical digits are five), and the distance to its start gives the value. test_answers checks this
- * against the list of zeros of another implementation. */
+/* Unicode keeps the ten digits of a script together, in order, zero first. So a maximal run of Nd characters
+ * is one or more tens (the mathematical digits are five), and the distance to its start gives the value.
+ * test_answers checks this against the list of zeros of another implementation. */
 int rrl_point_digit(uint32_t cp) {
     if (cp < 0x80) return cp >= '0' && cp <= '9' ? (int)(cp - '0') : -1;
     if (!is_decimal_digit(cp)) return -1;

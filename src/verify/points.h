@@ -22,8 +22,8 @@ rrl_status rrl_points_decode(rrl_points *p, const char *text, size_t len);
 rrl_status rrl_points_encode(rrl_buffer *out, const uint32_t *cp, size_t n);
 void rrl_points_free(rrl_points *p);
 
-/** White space of Unicode, and the invisible format characters that a reader cannot tell from nothing (zero-width
- *  space and joiners, direction marks, byte order mark). */
+/** White space of Unicode, and the invisible format characters that a reader cannot tell from nothing
+ * (zero-width space and joiners, direction marks, byte order mark). */
 bool rrl_point_white(uint32_t cp);
 /** A letter or a mark on one. */
 bool rrl_point_letter(uint32_t cp);

@@ -1,5 +1,5 @@
-/* Exact values of scalars by GMP. The lengths are bounded before anything is built: 256 characters and exponents of
- * three digits, so a number has at most some 1300 digits. */
+/* Exact values of scalars by GMP. The lengths are bounded before anything is built: 256 characters and
+ * exponents of three digits, so a number has at most some 1300 digits. */
 #include "verify/answer.h"
 
 #include <gmp.h>
@@ -40,7 +40,8 @@ static void parse_number(mpq_t q, const char **text, mpz_t scratch) {
     *text = p;
 }
 
-/* The value of a scalar; false for a quotient by zero and for a refused length. q is initialised by the caller. */
+/* The value of a scalar; false for a quotient by zero and for a refused length. q is initialised by the
+ * caller. */
 static bool scalar_value(mpq_t q, const rrl_scalar *s) {
     if (s->too_long || s->len == 0) return false;
     mpq_t part;

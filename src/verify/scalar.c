@@ -1,6 +1,7 @@
 /* The grammar of scalars, on cleaned text: number, quotient of two numbers, mixed number.
  *
- * Digits that do not fit it are BAD rather than cut: a reader of "56,78" or "1.2.3" must not be paid for 56 or 1.2. */
+ * Digits that do not fit it are BAD rather than cut: a reader of "56,78" or "1.2.3" must not be paid for 56
+ * or 1.2. */
 #include "verify/answer.h"
 
 #include <string.h>
@@ -111,15 +112,16 @@ static bool digits_less(const uint32_t *a, size_t na, const uint32_t *b, size_t 
     return false;
 }
 
-/* Behind an integer: blanks, then a proper fraction of integers makes a mixed number. An improper one does not, and
- * what stands there must not be cut to its parts either. */
+/* Behind an integer: blanks, then a proper fraction of integers makes a mixed number. An improper one does
+ * not, and what stands there must not be cut to its parts either. */
 static rrl_lex lex_mixed(rrl_scalar *s, const uint32_t *p, size_t n, size_t *at) {
     size_t a = skip_blanks(p, n, *at);
     if (a == *at || !digit_at(p, n, a)) return RRL_LEX_NONE;
     size_t a_end = skip_digits(p, n, a), slash = skip_blanks(p, n, a_end);
     if (slash >= n || p[slash] != '/') return RRL_LEX_NONE;
     size_t b = skip_blanks(p, n, slash + 1), b_end = skip_digits(p, n, b);
-    bool ends = b_end > b && !rrl_number_at(p, n, b_end) && !(b_end < n && p[b_end] == ',' && digit_at(p, n, b_end + 1));
+    bool ends = b_end > b && !rrl_number_at(p, n, b_end) &&
+                !(b_end < n && p[b_end] == ',' && digit_at(p, n, b_end + 1));
     if (!ends || !digits_less(p + a, a_end - a, p + b, b_end - b)) return RRL_LEX_BAD;
     rrl_scalar_put(s, ' ');
     put_digits(s, p, a, a_end);
@@ -154,7 +156,8 @@ rrl_lex rrl_lex_quantity(rrl_scalar *s, const uint32_t *p, size_t n, size_t *at)
             if (p[i] == '-') rrl_scalar_put(s, '-');
             i = skip_blanks(p, n, i + 1);
         }
-        if (lex_number(s, &f, p, n, &i) != RRL_LEX_OK || f.spaced || slash_and_number(p, n, i)) return RRL_LEX_BAD;
+        if (lex_number(s, &f, p, n, &i) != RRL_LEX_OK || f.spaced || slash_and_number(p, n, i))
+            return RRL_LEX_BAD;
     }
     *at = i;
     return RRL_LEX_OK;

@@ -1,16 +1,17 @@
 /* The one number in a short answer line: "The kite costs 23", "12 wombats", "3/4 hours", "20%".
  *
- * Every character has to be accounted for: words and a little punctuation around one number count; a second number, an
- * operator, a hedge, or a word that changes the number's scale do not. */
+ * Every character has to be accounted for: words and a little punctuation around one number count; a second
+ * number, an operator, a hedge, or a word that changes the number's scale do not. */
 #include "verify/answer.h"
 
 #include <string.h>
 
-/* or .. uncertain are the reference rules'; the others deny, rescale or re-sign the number in the same way. */
-static const char *const HEDGES[] = {"or",       "between",  "not",     "wrong",    "incorrect", "maybe",    "uncertain",
-                                     "nor",      "neither",  "never",   "cannot",   "perhaps",   "either",   "minus",
-                                     "negative", "half",     "hundred", "thousand", "million",   "millions", "billion",
-                                     "billions", "trillion", "dozen",   "dozens",   "pi",        "versus",   "vs"};
+/* or .. uncertain are the reference rules'; the others deny, rescale or re-sign the number too. */
+static const char *const HEDGES[] = {"or",        "between",  "not",      "wrong",    "incorrect", "maybe",
+                                     "uncertain", "nor",      "neither",  "never",    "cannot",    "perhaps",
+                                     "either",    "minus",    "negative", "half",     "hundred",   "thousand",
+                                     "million",   "millions", "billion",  "billions", "trillion",  "dozen",
+                                     "dozens",    "pi",       "versus",   "vs"};
 /* One letter right behind a number is a unit if it is one of these; others are factors or scales: 5x, 10k. */
 static const char UNIT_LETTERS[] = "mgshlLdtcpCFWVAJN";
 
@@ -52,9 +53,9 @@ bool rrl_sentence_hedges(const uint32_t *p, size_t n) {
 typedef struct {
     const uint32_t *p;
     size_t n, i;
-    int numbers;           /* seen so far */
-    bool sentence;         /* a sentence ended since the last number */
-    size_t begin, end;     /* the number */
+    int numbers;       /* seen so far */
+    bool sentence;     /* a sentence ended since the last number */
+    size_t begin, end; /* the number */
     rrl_scalar value;
 } reader;
 
@@ -88,7 +89,7 @@ static bool states_value(const reader *r, size_t i) {
     return false;
 }
 
-/* Letters right behind the number: an ordinal or unit (12th, 5cm) unless it is a lone letter that is no unit. */
+/* Letters right behind the number: ordinal or unit (12th, 5cm), or a lone letter that is neither. */
 static bool factor_behind(const reader *r, size_t i) {
     if (!rrl_point_letter(at(r, i)) || rrl_point_letter(at(r, i + 1))) return false;
     return at(r, i) >= 0x80 || !strchr(UNIT_LETTERS, (int)at(r, i));
@@ -111,7 +112,9 @@ static bool read_number(reader *r, size_t digits) {
     r->numbers++;
     r->sentence = false;
     r->i = end;
-    while (at(r, r->i) == ' ' && (at(r, r->i + 1) == ' ' || at(r, r->i + 1) == '%' || at(r, r->i + 1) == 0xB0)) r->i++;
+    while (at(r, r->i) == ' ' &&
+           (at(r, r->i + 1) == ' ' || at(r, r->i + 1) == '%' || at(r, r->i + 1) == 0xB0))
+        r->i++;
     if (at(r, r->i) == '%' || at(r, r->i) == 0xB0) r->i++;
     return true;
 }
@@ -174,9 +177,11 @@ static bool read_assignment(size_t *begin, const uint32_t *p, size_t n) {
     rrl_scalar s;
     while (i < n && p[i] == ' ') i++;
     if (i >= n || !rrl_point_letter(p[i])) return false;
-    for (i++; i < n && p[i] == ' '; i++) {}
+    for (i++; i < n && p[i] == ' '; i++) {
+    }
     if (i >= n || p[i] != '=' || !rrl_scalar_parse(&s, p + i + 1, n - i - 1)) return false;
-    for (i++; p[i] == ' '; i++) {}
+    for (i++; p[i] == ' '; i++) {
+    }
     *begin = i;
     return true;
 }
@@ -192,9 +197,9 @@ rrl_status rrl_sentence_number(bool *found, size_t *begin, size_t *end, const ui
     if (rrl_sentence_hedges(p, n)) return RRL_OK;
     reader r = {.p = p, .n = n};
     while (r.i < n) {
-        bool go_on = rrl_number_at(p, n, r.i)             ? read_number(&r, r.i)
+        bool go_on = rrl_number_at(p, n, r.i)         ? read_number(&r, r.i)
                      : p[r.i] == '-' || p[r.i] == '+' ? read_sign(&r)
-                                                         : read_other(&r);
+                                                      : read_other(&r);
         if (!go_on) return RRL_OK;
     }
     if (r.numbers == 0 || !rrl_scalar_valued(&r.value)) return RRL_OK;

@@ -23,7 +23,8 @@ static void candidate_free(candidate *c) {
     rrl_points_free(&c->cleaned);
 }
 
-/* Bytes without white space at the ends; a text beyond the limit is cut here, so that all that follows is bounded. */
+/* Bytes without white space at the ends; a text beyond the limit is cut here, so that all that follows is
+ * bounded. */
 static bool within_limit(const char **text, size_t *len) {
     enum { BYTES_PER_POINT = 4 };
     while (*len && ((unsigned char)**text == ' ' || (**text >= 9 && **text <= 13))) ++*text, --*len;
@@ -60,7 +61,8 @@ static bool is_nonfinite(const rrl_points *p) {
 }
 
 /* What the candidate amounts to: p[*begin..*end) of raw or cleaned. */
-static rrl_status candidate_settle(rrl_settled *kind, const rrl_points **of, size_t *begin, size_t *end, candidate *c) {
+static rrl_status candidate_settle(rrl_settled *kind, const rrl_points **of, size_t *begin, size_t *end,
+                                   candidate *c) {
     bool found = false;
     *kind = RRL_SETTLED_NONE;
     *of = &c->raw;
@@ -99,7 +101,8 @@ done:
     return rc;
 }
 
-/* Text without white space, but one blank is kept between two digits: 5 6 is not 56. Folded and composed by utf8proc. */
+/* Text without white space, but one blank is kept between two digits: 5 6 is not 56. Folded and composed by
+ * utf8proc. */
 static rrl_status normal_text(rrl_buffer *out, const rrl_points *p) {
     rrl_status rc = RRL_OK;
     rrl_buffer plain = {0};
@@ -111,17 +114,18 @@ static rrl_status normal_text(rrl_buffer *out, const rrl_points *p) {
             gap = true;
             continue;
         }
-        if (gap && rrl_point_digit(last) >= 0 && rrl_point_digit(p->cp[i]) >= 0) RRL_GOTO(rrl_utf8_put(&plain, ' '));
+        if (gap && rrl_point_digit(last) >= 0 && rrl_point_digit(p->cp[i]) >= 0)
+            RRL_GOTO(rrl_utf8_put(&plain, ' '));
         last = p->cp[i];
         gap = false;
         RRL_GOTO(rrl_utf8_put(&plain, last));
     }
     if (plain.len == 0) goto done;
-    utf8proc_ssize_t n = utf8proc_map((const utf8proc_uint8_t *)plain.data, (utf8proc_ssize_t)plain.len, &folded,
-                                      UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_CASEFOLD);
+    utf8proc_ssize_t n = utf8proc_map((const utf8proc_uint8_t *)plain.data, (utf8proc_ssize_t)plain.len,
+                                      &folded, UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_CASEFOLD);
     if (n < 0) {
-        rc = RRL_FAIL(n == UTF8PROC_ERROR_NOMEM ? RRL_ERR_NOMEM : RRL_ERR_INTERNAL, "case folding of an answer: %s",
-                      utf8proc_errmsg(n));
+        rc = RRL_FAIL(n == UTF8PROC_ERROR_NOMEM ? RRL_ERR_NOMEM : RRL_ERR_INTERNAL,
+                      "case folding of an answer: %s", utf8proc_errmsg(n));
         goto done;
     }
     RRL_GOTO(rrl_buffer_put(out, folded, (size_t)n));

@@ -1,7 +1,9 @@
-/* The verifier of a run: all ensemble members with their corruption, and the independent judge, on one group at a time.
+/* The verifier of a run: all ensemble members with their corruption, and the independent judge, on one group
+ * at a time.
  *
- * A verdict is rounded to f32, the type of the records, before the ensemble is computed from it: so everything that
- * follows can be recomputed from the records, bit for bit. The judge gets the clean answer and nothing else. */
+ * A verdict is rounded to f32, the type of the records, before the ensemble is computed from it: so
+ * everything that follows can be recomputed from the records, bit for bit. The judge gets the clean answer
+ * and nothing else. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,9 +35,11 @@ static rrl_status check_corruption(const rrl_corruption *c, int i) {
     if ((unsigned)c->kind > RRL_CORRUPT_EXPLOIT)
         return RRL_FAIL(RRL_ERR_RANGE, "member %d: corruption kind %d is unknown", i, (int)c->kind);
     if (!in_unit(c->probability))
-        return RRL_FAIL(RRL_ERR_RANGE, "member %d: corruption probability %g is outside [0,1]", i, c->probability);
+        return RRL_FAIL(RRL_ERR_RANGE, "member %d: corruption probability %g is outside [0,1]", i,
+                        c->probability);
     if (!in_unit(c->confidence_scale))
-        return RRL_FAIL(RRL_ERR_RANGE, "member %d: confidence_scale %g is outside [0,1]", i, c->confidence_scale);
+        return RRL_FAIL(RRL_ERR_RANGE, "member %d: confidence_scale %g is outside [0,1]", i,
+                        c->confidence_scale);
     if (c->kind == RRL_CORRUPT_BIAS && !in_unit(c->bias_reward))
         return RRL_FAIL(RRL_ERR_RANGE, "member %d: bias_reward %g is outside [0,1]", i, c->bias_reward);
     if (c->kind == RRL_CORRUPT_BIAS && (!c->bias_key || !c->bias_value))
@@ -59,8 +63,8 @@ static rrl_status member_open(member *m, const rrl_member_spec *spec, int i) {
     return m->ops->open(&m->state, spec);
 }
 
-rrl_status rrl_verifier_open(rrl_verifier **out, rrl_ensemble_strategy s, const rrl_member_spec *members, int n,
-                             const char *judge_kind) {
+rrl_status rrl_verifier_open(rrl_verifier **out, rrl_ensemble_strategy s, const rrl_member_spec *members,
+                             int n, const char *judge_kind) {
     rrl_status rc = RRL_OK;
     rrl_verifier *v = NULL;
     if (n < 1) return RRL_FAIL(RRL_ERR_RANGE, "a verifier needs at least one member, got %d", n);
@@ -155,7 +159,8 @@ static rrl_status is_eligible(bool *eligible, const member *m, const rrl_member_
     if (m->corruption.kind == RRL_CORRUPT_BIAS) {
         const char *metadata = item->question->metadata;
         RRL_GOTO(rrl_metadata_str(&value, &found, metadata ? metadata : "{}", m->bias_key));
-        yes = strcmp(found ? value : "None", m->bias_value) == 0; /* a missing key reads as None in the reference */
+        yes = strcmp(found ? value : "None", m->bias_value) ==
+              0; /* a missing key reads as None in the reference */
     } else if (m->corruption.kind == RRL_CORRUPT_EXPLOIT) {
         yes = item->n_text == 0 || memchr(item->text, '=', item->n_text) == NULL;
     }
@@ -175,8 +180,8 @@ static rrl_status corrupt_verdicts(rrl_group *g, const member *m, const rrl_memb
             return RRL_FAIL(RRL_ERR_RANGE, "member %d (%s): reward %g is outside [0,1]", column, m->ops->kind,
                             clean[i].reward);
         RRL_TRY(is_eligible(&eligible, m, &items[i]));
-        RRL_TRY(rrl_corrupt(&reward, &confidence, &applied, &m->corruption, items[i].question->id, items[i].text,
-                            items[i].n_text, clean[i].reward, clean[i].confidence, eligible));
+        RRL_TRY(rrl_corrupt(&reward, &confidence, &applied, &m->corruption, items[i].question->id,
+                            items[i].text, items[i].n_text, clean[i].reward, clean[i].confidence, eligible));
         g->verdicts[(int64_t)i * g->head.members + column] = (rrl_verdict){
             .clean = (float)clean[i].reward,
             .reward = (float)reward,
@@ -200,7 +205,8 @@ static rrl_status judge_members(rrl_verifier *v, rrl_group *g, const rrl_member_
     return RRL_OK;
 }
 
-rrl_status rrl_ensemble_of_verdicts(rrl_ensemble *out, rrl_ensemble_strategy s, const rrl_verdict *verdicts, int n) {
+rrl_status rrl_ensemble_of_verdicts(rrl_ensemble *out, rrl_ensemble_strategy s, const rrl_verdict *verdicts,
+                                    int n) {
     rrl_status rc = RRL_OK;
     double *values = NULL;
     RRL_GOTO(rrl_alloc(&values, (size_t)n * 2, sizeof *values, "member rewards"));
