@@ -191,6 +191,24 @@ static void test_variants(void) {
             "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a|1\"},\"behavior\":\"Removed\",\"invert\":true}")))
         check_encodes(t, "ab1b", "0 8");
     rrl_tokenizer_close(&t);
+    /* U+0085 is white space and is cut out; U+180E is none (PCRE2 by itself says it is), it only has no token
+     */
+    if (CHECK_OK(
+            open_variant(&t,
+                         "{\"type\":\"Digits\",\"individual_digits\":true},"
+                         "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":true}",
+                         "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\s\"},\"behavior\":\"Removed\"},"
+                         "{\"type\":\"ByteLevel\",\"use_regex\":false}"))) {
+        check_encodes(t,
+                      "a\xe1\xa0\x8e"
+                      "b",
+                      "2");
+        check_encodes(t,
+                      "a\xc2\x85"
+                      "b",
+                      "0 1");
+    }
+    rrl_tokenizer_close(&t);
     if (CHECK_OK(open_variant(
             &t, SPLIT, "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"x*\"},\"behavior\":\"Isolated\"}")))
         check_encodes(t, "ab\u00e9", "0 1 6 7"); /* empty matches cut between characters, never inside one */
