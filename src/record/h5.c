@@ -68,17 +68,16 @@ rrl_status rrl_h5_create(hid_t *out, const char *path) {
 
 rrl_status rrl_h5_publish(hid_t file, const char *path, const char *site) {
     rrl_status rc = RRL_OK;
-    char *bytes = NULL;
-    ssize_t n = -1;
-    if (H5Fflush(file, H5F_SCOPE_GLOBAL) < 0 || (n = H5Fget_file_image(file, NULL, 0)) < 0)
-        RRL_GOTO(rrl_h5_fail(RRL_ERR_IO, path, "cannot be completed in memory"));
-    RRL_GOTO(rrl_alloc(&bytes, (size_t)n, 1, "bytes of a record file"));
-    if (H5Fget_file_image(file, bytes, (size_t)n) != n)
+    void **bytes = NULL; /* where the driver keeps the file; H5Fget_file_image spoils the checksum of superblock 2 */
+    ssize_t n = -1;      /* what is used of it; the rest is room to grow */
+    hid_t access = H5Fget_access_plist(file);
+    if (access < 0 || H5Fflush(file, H5F_SCOPE_GLOBAL) < 0 || (n = H5Fget_file_image(file, NULL, 0)) < 0 ||
+        H5Fget_vfd_handle(file, access, (void **)&bytes) < 0)
         RRL_GOTO(rrl_h5_fail(RRL_ERR_IO, path, "cannot be completed in memory"));
     if (rrl_fault(site)) RRL_GOTO(RRL_FAIL(RRL_ERR_IO, "%s: cannot be written: %s", path, strerror(errno)));
-    RRL_GOTO(rrl_file_publish(path, bytes, (size_t)n));
+    RRL_GOTO(rrl_file_publish(path, *bytes, (size_t)n));
 done:
-    free(bytes);
+    rrl_h5_drop(&access);
     return rc;
 }
 

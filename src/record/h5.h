@@ -2,8 +2,8 @@
  * and errors as one line in place of the library's error stack.
  *
  * HDF5 never writes to a disk here: a file is built in memory and its bytes are published by base/files.h. So a full
- * disk or a file system without locks cannot fail inside the library, where a failed H5Fclose has no way back, and the
- * memory a file needs while it is made is about twice its size. Format bounds are fixed: HDF5 1.8 to 1.8 (superblock 2).
+ * disk or a file system without locks cannot fail inside the library, where a failed H5Fclose has no way back, and a
+ * file needs its size in memory while it is made. Format bounds are fixed: HDF5 1.8 to 1.8 (superblock 2).
  *
  * One thread at a time uses these. `path` is for messages. */
 #ifndef RRL_RECORD_H5_H
