@@ -60,8 +60,8 @@ static rrl_status tensor(const rrl_st_tensor **out, const rrl_safetensors *s, co
 
 /* --- logits */
 
-static void compare_logits(const float *got, const rrl_st_tensor *want, int64_t row, int64_t length, int64_t width,
-                           const char *name) {
+static void compare_logits(const float *got, const rrl_st_tensor *want, int64_t row, int64_t length,
+                           int64_t width, const char *name) {
     const int64_t vocab = want->dims[2];
     double worst = 0;
     for (int64_t i = 0; i < length * vocab; i++) {
@@ -92,7 +92,8 @@ static rrl_status logits_run(golden *g, const rrl_safetensors *file, float *logi
         RRL_GOTO(runner_step(&r, logits, seq, count, (int32_t)ids->dims[0], tokens));
         const float *row = logits;
         for (int32_t i = 0; i < ids->dims[0]; row += (int64_t)count[i] * want[0]->dims[2], i++)
-            compare_logits(row, want[adapted], i, count[i], ids->dims[1], adapted ? "logits_adapter" : "logits");
+            compare_logits(row, want[adapted], i, count[i], ids->dims[1],
+                           adapted ? "logits_adapter" : "logits");
     }
 done:
     runner_close(&r);
@@ -107,7 +108,8 @@ int golden_model_logits(const char *dir, const char *arch, rrl_device *d) {
     float *logits = NULL;
     RRL_GOTO(golden_open(&g, dir, arch, d));
     RRL_GOTO(rrl_safetensors_open(&file, at(&g, dir, arch, "forward.safetensors")));
-    RRL_GOTO(rrl_alloc(&logits, (size_t)RUNNER_ROWS * (size_t)rrl_model_dims(g.m)->vocab, sizeof *logits, "logits"));
+    RRL_GOTO(rrl_alloc(&logits, (size_t)RUNNER_ROWS * (size_t)rrl_model_dims(g.m)->vocab, sizeof *logits,
+                       "logits"));
     RRL_GOTO(logits_run(&g, file, logits));
 done:
     explain(rc, "logits", arch);
@@ -119,7 +121,8 @@ done:
 
 /* --- log-probs of whole sequences: the first token is the prompt, the rest a completion */
 
-static void compare_logps(const float *got, const rrl_st_tensor *want, int64_t from, int64_t n, const char *name) {
+static void compare_logps(const float *got, const rrl_st_tensor *want, int64_t from, int64_t n,
+                          const char *name) {
     for (int64_t t = 0; t < n; t++)
         if (!CHECK_NEAR(got[t], st_float(want, from + t), TOLERANCE))
             fprintf(stderr, "  %s[%lld]\n", name, (long long)(from + t));
@@ -140,8 +143,12 @@ static rrl_status logps_run(golden *g, rrl_slot_engine *e, const rrl_safetensors
         for (; n < width && st_int(mask, i * width + n); n++) tokens[n] = (int32_t)st_int(ids, i * width + n);
         if (n < 2) continue;
         const int32_t n_completion = n - 1;
-        const rrl_slot s = {.prompt = tokens, .n_prompt = 1, .n_seqs = 1, .tokens = tokens + 1,
-                            .n_tokens = &n_completion, .temperature = temperature};
+        const rrl_slot s = {.prompt = tokens,
+                            .n_prompt = 1,
+                            .n_seqs = 1,
+                            .tokens = tokens + 1,
+                            .n_tokens = &n_completion,
+                            .temperature = temperature};
         RRL_TRY(rrl_slot_forward(e, logp, NULL, &s, a));
         compare_logps(logp, want, i * (width - 1), n_completion, name);
     }
@@ -190,7 +197,8 @@ static rrl_status greedy_run(golden *g, const cJSON *cases, float *logits) {
     rrl_status rc = RRL_OK;
     runner r = {0};
     const int32_t vocab = rrl_model_dims(g->m)->vocab, n_cases = cJSON_GetArraySize(cases), n = 2 * n_cases;
-    int32_t seq[RUNNER_SEQS], count[RUNNER_SEQS], tokens[RUNNER_ROWS], want[RUNNER_SEQS][64], n_want = 0, n_rows = 0;
+    int32_t seq[RUNNER_SEQS], count[RUNNER_SEQS], tokens[RUNNER_ROWS], want[RUNNER_SEQS][64], n_want = 0,
+                                                                                              n_rows = 0;
     RRL_GOTO(runner_open(&r, g->m, &g->a, 1));
     for (int32_t i = 0; i < n; i++) {
         const cJSON *item = cJSON_GetArrayItem(cases, i / 2);
@@ -206,7 +214,8 @@ static rrl_status greedy_run(golden *g, const cJSON *cases, float *logits) {
         for (int32_t i = 0; i < n; i++) {
             last += count[i];
             tokens[i] = argmax(logits + (int64_t)last * vocab, vocab);
-            if (!CHECK_EQ_INT(tokens[i], want[i][step])) fprintf(stderr, "  sequence %d, token %d\n", i, step);
+            if (!CHECK_EQ_INT(tokens[i], want[i][step]))
+                fprintf(stderr, "  sequence %d, token %d\n", i, step);
             tokens[i] = want[i][step]; /* go on from the right one */
         }
         for (int32_t i = 0; i < n; i++) count[i] = 1;
@@ -224,7 +233,8 @@ int golden_model_greedy(const char *dir, const char *arch, rrl_device *d) {
     float *logits = NULL;
     RRL_GOTO(golden_open(&g, dir, arch, d));
     RRL_GOTO(rrl_json_file(&cases, at(&g, dir, arch, "greedy.json"), 1 << 20));
-    RRL_GOTO(rrl_alloc(&logits, (size_t)RUNNER_ROWS * (size_t)rrl_model_dims(g.m)->vocab, sizeof *logits, "logits"));
+    RRL_GOTO(rrl_alloc(&logits, (size_t)RUNNER_ROWS * (size_t)rrl_model_dims(g.m)->vocab, sizeof *logits,
+                       "logits"));
     CHECK(cJSON_GetArraySize(cases) >= 4);
     RRL_GOTO(greedy_run(&g, cases, logits));
 done:
@@ -266,8 +276,12 @@ static rrl_status group_of(group *x, const rrl_safetensors *file, int index) {
             x->tokens[x->n++] = (int32_t)st_int(ids, (index * GROUP + i) * c + t);
             x->n_tokens[i]++;
         }
-    x->slot = (rrl_slot){.prompt = x->prompt, .n_prompt = n_prompt, .n_seqs = GROUP, .tokens = x->tokens,
-                         .n_tokens = x->n_tokens, .temperature = 0.7f};
+    x->slot = (rrl_slot){.prompt = x->prompt,
+                         .n_prompt = n_prompt,
+                         .n_seqs = GROUP,
+                         .tokens = x->tokens,
+                         .n_tokens = x->n_tokens,
+                         .temperature = 0.7f};
     return RRL_OK;
 }
 
@@ -317,8 +331,8 @@ static double token_gradient(double logp, double old, double ref, double advanta
     return policy + beta * (1 - exp(ref - logp));
 }
 
-static rrl_status gradients_run(golden *g, rrl_slot_engine *e, const rrl_safetensors *file, const cJSON *settings,
-                                float *gradient) {
+static rrl_status gradients_run(golden *g, rrl_slot_engine *e, const rrl_safetensors *file,
+                                const cJSON *settings, float *gradient) {
     const rrl_st_tensor *old, *ref, *advantage;
     double beta = 0, eps = 0, items = 0;
     RRL_TRY(rrl_json_double(&beta, settings, "beta", false, "grpo.json"));
@@ -334,14 +348,15 @@ static rrl_status gradients_run(golden *g, rrl_slot_engine *e, const rrl_safeten
         RRL_TRY(rrl_slot_forward(e, logp, NULL, &x.slot, g->a));
         for (int32_t t = 0; t < x.n; t++)
             dlogp[t] = (float)(token_gradient(logp[t], st_float(old, x.place[t]), st_float(ref, x.place[t]),
-                                              st_float(advantage, x.row[t]), beta, eps) / items);
+                                              st_float(advantage, x.row[t]), beta, eps) /
+                               items);
         RRL_TRY(rrl_slot_backward(e, gradient, dlogp));
     }
     return RRL_OK;
 }
 
-/* Both sides sum about 100 rows and 300 products in f32, each rounded to 6e-8 of its size: 300 * 6e-8 = 2e-5 of the
- * tensor's largest gradient, and the log-probs' own error enters through rho. */
+/* Both sides sum about 100 rows and 300 products in f32, each rounded to 6e-8 of its size: 300 * 6e-8 = 2e-5
+ * of the tensor's largest gradient, and the log-probs' own error enters through rho. */
 static rrl_status compare_gradients(const rrl_adapter *a, const float *got, const rrl_safetensors *file) {
     for (int32_t i = 0; i < rrl_adapter_count(a); i++) {
         const rrl_trainable *t = &rrl_adapter_tensors(a)[i];
@@ -349,7 +364,8 @@ static rrl_status compare_gradients(const rrl_adapter *a, const float *got, cons
         double worst = 0, largest = 0;
         RRL_TRY(tensor(&want, file, t->name));
         for (int64_t j = 0; j < t->rows * t->cols; j++) {
-            double d = fabs((double)got[t->offset + j] - st_float(want, j)), v = fabs((double)st_float(want, j));
+            double d = fabs((double)got[t->offset + j] - st_float(want, j)),
+                   v = fabs((double)st_float(want, j));
             if (!(d <= worst)) worst = d;
             if (v > largest) largest = v;
         }

@@ -1,7 +1,8 @@
-/* The model against golden files of another implementation (torch, transformers, peft, trl; tests/golden/README.md).
+/* The model against golden files of another implementation (torch, transformers, peft, trl;
+ * tests/golden/README.md).
  *
- * dir is laid out as tests/golden: dir/llama and dir/qwen2 with model, adapter, forward.safetensors, ... Each check
- * returns the number of failed comparisons; every failure has a line on stderr. */
+ * dir is laid out as tests/golden: dir/llama and dir/qwen2 with model, adapter, forward.safetensors, ... Each
+ * check returns the number of failed comparisons; every failure has a line on stderr. */
 #ifndef RRL_TESTS_GOLDEN_MODEL_H
 #define RRL_TESTS_GOLDEN_MODEL_H
 

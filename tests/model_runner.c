@@ -30,12 +30,14 @@ typedef struct {
     int32_t row[RUNNER_ROWS], block[RUNNER_ROWS], at[RUNNER_ROWS];
 } arrays;
 
-static int32_t fill(arrays *x, runner *r, const int32_t *seq, const int32_t *count, int32_t n, const int32_t *tokens) {
+static int32_t fill(arrays *x, runner *r, const int32_t *seq, const int32_t *count, int32_t n,
+                    const int32_t *tokens) {
     int32_t rows = 0;
     for (int32_t i = 0; i < n; i++) {
         x->seq_row[i] = rows;
         x->adapter[i] = r->adapter[seq[i]];
-        for (int32_t b = 0; b < RUNNER_STRIDE; b++) x->table[i * RUNNER_STRIDE + b] = seq[i] * RUNNER_STRIDE + b;
+        for (int32_t b = 0; b < RUNNER_STRIDE; b++)
+            x->table[i * RUNNER_STRIDE + b] = seq[i] * RUNNER_STRIDE + b;
         for (int32_t t = 0; t < count[i]; t++, rows++) {
             int32_t p = r->length[seq[i]]++;
             x->token[rows] = tokens[rows];

@@ -1,5 +1,5 @@
-/* Runs batches of sequences through rrl_model_forward for tests: each sequence has cache blocks of its own, nothing is
- * shared or scheduled. The plainest use of the model there is. */
+/* Runs batches of sequences through rrl_model_forward for tests: each sequence has cache blocks of its own,
+ * nothing is shared or scheduled. The plainest use of the model there is. */
 #ifndef RRL_TESTS_MODEL_RUNNER_H
 #define RRL_TESTS_MODEL_RUNNER_H
 
@@ -24,7 +24,8 @@ rrl_status runner_open(runner *r, rrl_model *m, rrl_adapter *const *adapters, in
 void runner_close(runner *r);
 /** Forget the sequences' positions. */
 void runner_clear(runner *r);
-/** Append count[i] tokens to sequence seq[i], i < n, in one batch. logits, if not NULL: host [rows, vocab]. */
+/** Append count[i] tokens to sequence seq[i], i < n, in one batch. logits, if not NULL: host [rows, vocab].
+ */
 rrl_status runner_step(runner *r, float *logits, const int32_t *seq, const int32_t *count, int32_t n,
                        const int32_t *tokens);
 

@@ -34,8 +34,10 @@ static void names_and_sizes(void) {
     CHECK_EQ_INT(rrl_adapter_size_of(model, &spec), want);
     CHECK_EQ_INT(rrl_config_adapter_size(rrl_model_dims(model), &spec), want);
     CHECK_EQ_INT(rrl_adapter_count(a), 2 * 7 * 2);
-    CHECK_EQ_STR(rrl_adapter_tensors(a)[0].name, "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight");
-    CHECK_EQ_STR(rrl_adapter_tensors(a)[27].name, "base_model.model.model.layers.1.mlp.down_proj.lora_B.weight");
+    CHECK_EQ_STR(rrl_adapter_tensors(a)[0].name,
+                 "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight");
+    CHECK_EQ_STR(rrl_adapter_tensors(a)[27].name,
+                 "base_model.model.model.layers.1.mlp.down_proj.lora_B.weight");
     CHECK_EQ_INT(rrl_adapter_tensors(a)[27].rows, 64);
     CHECK_EQ_INT(rrl_adapter_tensors(a)[27].cols, 8);
     int64_t offset = 0;
@@ -50,8 +52,14 @@ static void names_and_sizes(void) {
     CHECK(rrl_adapter_module(a, 14) == NULL && rrl_adapter_module(a, -1) == NULL);
     rrl_adapter_close(&a);
     /* the published size of Qwen2.5-0.5B at r 8 (docs/reference.md) */
-    const rrl_model_config qwen = {.hidden = 896, .layers = 24, .heads = 14, .kv_heads = 2, .head_dim = 64,
-                                   .intermediate = 4864, .vocab = 151936, .max_positions = 32768};
+    const rrl_model_config qwen = {.hidden = 896,
+                                   .layers = 24,
+                                   .heads = 14,
+                                   .kv_heads = 2,
+                                   .head_dim = 64,
+                                   .intermediate = 4864,
+                                   .vocab = 151936,
+                                   .max_positions = 32768};
     CHECK_EQ_INT(rrl_config_adapter_size(&qwen, &spec), 4399104);
 }
 
@@ -113,7 +121,8 @@ static void specs(void) {
     CHECK_STATUS(rrl_adapter_open(&a, model, &(rrl_adapter_spec){.r = 0, .alpha = 1}, 1), RRL_ERR_CONFIG);
     CHECK_STATUS(rrl_adapter_open(&a, model, &(rrl_adapter_spec){.r = 257, .alpha = 1}, 1), RRL_ERR_CONFIG);
     CHECK_STATUS(rrl_adapter_open(&a, model, &(rrl_adapter_spec){.r = 8, .alpha = NAN}, 1), RRL_ERR_CONFIG);
-    CHECK_STATUS(rrl_adapter_open(&a, model, &(rrl_adapter_spec){.r = 8, .alpha = 1, .dropout = 1}, 1), RRL_ERR_CONFIG);
+    CHECK_STATUS(rrl_adapter_open(&a, model, &(rrl_adapter_spec){.r = 8, .alpha = 1, .dropout = 1}, 1),
+                 RRL_ERR_CONFIG);
     CHECK(a == NULL);
 }
 
@@ -182,17 +191,45 @@ static void config_as_peft(void) {
 static const struct {
     const char *key, *value;
 } REFUSED[] = {
-    {"use_dora", "true"}, {"use_rslora", "true"}, {"use_qalora", "true"}, {"bias", "\"all\""}, {"lora_bias", "true"},
-    {"bias", "\"lora_only\""}, {"fan_in_fan_out", "true"}, {"modules_to_save", "[\"lm_head\"]"},
-    {"rank_pattern", "{\"q_proj\":4}"}, {"alpha_pattern", "{\"q_proj\":4}"}, {"layers_to_transform", "[0]"},
-    {"layers_pattern", "\"layers\""}, {"layer_replication", "[[0,1]]"}, {"exclude_modules", "\"down_proj\""},
-    {"target_parameters", "[\"x\"]"}, {"trainable_token_indices", "[1]"}, {"alora_invocation_tokens", "[1]"},
-    {"arrow_config", "{\"top_k\":1}"}, {"eva_config", "{\"rho\":1}"}, {"corda_config", "{\"a\":1}"},
-    {"loftq_config", "{\"loftq_bits\":4}"}, {"megatron_config", "{\"a\":1}"}, {"ensure_weight_tying", "true"},
-    {"init_lora_weights", "\"pissa\""}, {"init_lora_weights", "\"olora\""}, {"some_future_option", "3"},
-    {"peft_type", "\"IA3\""}, {"task_type", "\"SEQ_CLS\""}, {"r", "0"}, {"r", "300"}, {"r", "\"8\""}, {"r", "null"},
-    {"lora_alpha", "null"}, {"lora_alpha", "\"x\""}, {"lora_dropout", "1.5"}, {"target_modules", "null"},
-    {"target_modules", "[]"}, {"target_modules", "\".*proj\""}, {"target_modules", "[\"q_proj\",\"fc1\"]"},
+    {"use_dora", "true"},
+    {"use_rslora", "true"},
+    {"use_qalora", "true"},
+    {"bias", "\"all\""},
+    {"lora_bias", "true"},
+    {"bias", "\"lora_only\""},
+    {"fan_in_fan_out", "true"},
+    {"modules_to_save", "[\"lm_head\"]"},
+    {"rank_pattern", "{\"q_proj\":4}"},
+    {"alpha_pattern", "{\"q_proj\":4}"},
+    {"layers_to_transform", "[0]"},
+    {"layers_pattern", "\"layers\""},
+    {"layer_replication", "[[0,1]]"},
+    {"exclude_modules", "\"down_proj\""},
+    {"target_parameters", "[\"x\"]"},
+    {"trainable_token_indices", "[1]"},
+    {"alora_invocation_tokens", "[1]"},
+    {"arrow_config", "{\"top_k\":1}"},
+    {"eva_config", "{\"rho\":1}"},
+    {"corda_config", "{\"a\":1}"},
+    {"loftq_config", "{\"loftq_bits\":4}"},
+    {"megatron_config", "{\"a\":1}"},
+    {"ensure_weight_tying", "true"},
+    {"init_lora_weights", "\"pissa\""},
+    {"init_lora_weights", "\"olora\""},
+    {"some_future_option", "3"},
+    {"peft_type", "\"IA3\""},
+    {"task_type", "\"SEQ_CLS\""},
+    {"r", "0"},
+    {"r", "300"},
+    {"r", "\"8\""},
+    {"r", "null"},
+    {"lora_alpha", "null"},
+    {"lora_alpha", "\"x\""},
+    {"lora_dropout", "1.5"},
+    {"target_modules", "null"},
+    {"target_modules", "[]"},
+    {"target_modules", "\".*proj\""},
+    {"target_modules", "[\"q_proj\",\"fc1\"]"},
     {"target_modules", "[3]"},
 };
 
@@ -233,7 +270,8 @@ static void refusals(void) {
     const float zero[64 * 8] = {0};
     char path[640];
     snprintf(path, sizeof path, "%s/adapter_model.safetensors", dir);
-    CHECK_OK(rrl_safetensors_publish(path, &(rrl_st_write){.name = "x", .data = zero, .n_dims = 1, .dims = {8}}, 1));
+    CHECK_OK(rrl_safetensors_publish(
+        path, &(rrl_st_write){.name = "x", .data = zero, .n_dims = 1, .dims = {8}}, 1));
     CHECK_STATUS(rrl_adapter_load(&a, model, dir), RRL_ERR_DATA);
     CHECK(strstr(rrl_error_message(), "lora_A") != NULL);
     unlink(path);
@@ -271,7 +309,8 @@ static void refresh(void) {
 int main(void) {
     snprintf(dir, sizeof dir, "%s/test_adapter.XXXXXX", RRL_BINARY_DIR);
     if (!mkdtemp(dir)) return 1;
-    if (!CHECK_OK(rrl_cpu_open(&device, "auto", 1)) || !CHECK_OK(rrl_model_open(&model, device, GOLDEN "/model")))
+    if (!CHECK_OK(rrl_cpu_open(&device, "auto", 1)) ||
+        !CHECK_OK(rrl_model_open(&model, device, GOLDEN "/model")))
         return CHECK_DONE();
     names_and_sizes();
     start_values();

@@ -1,5 +1,5 @@
-/* The base model: golden files of torch and transformers on every instruction set, equal bits whatever shares a batch
- * and however the rows come, the ways weights may be stored, and memory as planned. */
+/* The base model: golden files of torch and transformers on every instruction set, equal bits whatever shares
+ * a batch and however the rows come, the ways weights may be stored, and memory as planned. */
 #include "check.h"
 
 #include <unistd.h>
@@ -16,8 +16,10 @@
 enum { VOCAB = 272, N = 40 }; /* golden llama; tokens of the test sequence */
 
 static void golden_files(void) {
-    static const struct { const char *isa; int threads; } PATHS[] = {
-        {"reference", 1}, {"portable", 1}, {"avx2", 2}, {"avx512", 1}, {"auto", 2}};
+    static const struct {
+        const char *isa;
+        int threads;
+    } PATHS[] = {{"reference", 1}, {"portable", 1}, {"avx2", 2}, {"avx512", 1}, {"auto", 2}};
     for (size_t i = 0; i < sizeof PATHS / sizeof *PATHS; i++) {
         rrl_device *d = NULL;
         rrl_status rc = rrl_cpu_open(&d, PATHS[i].isa, PATHS[i].threads);
@@ -94,10 +96,10 @@ typedef enum { AS_F32, AS_BF16, AS_F16, AS_INT } storage;
 
 typedef struct {
     storage type;
-    int round;      /* to 1 = bf16, 2 = f16 before it is stored */
-    int shards;     /* 0 = one file */
-    int untied;     /* lm_head = 2 * embedding */
-    int odd_header; /* tensors start at an odd byte */
+    int round;                          /* to 1 = bf16, 2 = f16 before it is stored */
+    int shards;                         /* 0 = one file */
+    int untied;                         /* lm_head = 2 * embedding */
+    int odd_header;                     /* tensors start at an odd byte */
     const char *without, *extra, *flat; /* names of a tensor left out, added [64], stored as a vector */
 } form;
 
@@ -122,8 +124,8 @@ static rrl_status put_value(rrl_buffer *data, float v, storage type) {
 }
 
 /* One tensor into a header and its data. */
-static rrl_status put_tensor(rrl_buffer *header, rrl_buffer *data, const char *name, const rrl_st_tensor *t, float scale,
-                             const form *f) {
+static rrl_status put_tensor(rrl_buffer *header, rrl_buffer *data, const char *name, const rrl_st_tensor *t,
+                             float scale, const form *f) {
     static const char *const NAMES[] = {"F32", "BF16", "F16", "I32"};
     const size_t begin = data->len;
     for (int64_t i = 0; i < t->n_elements; i++) {
@@ -131,8 +133,8 @@ static rrl_status put_tensor(rrl_buffer *header, rrl_buffer *data, const char *n
         memcpy(&v, (const char *)t->data + 4 * i, sizeof v);
         RRL_TRY(put_value(data, scale * rounded(v, f->round), f->type));
     }
-    RRL_TRY(rrl_buffer_printf(header, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", header->len > 1 ? "," : "", name,
-                              NAMES[f->type]));
+    RRL_TRY(rrl_buffer_printf(header, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", header->len > 1 ? "," : "",
+                              name, NAMES[f->type]));
     if (t->n_dims == 2 && !(f->flat && strcmp(f->flat, name) == 0))
         RRL_TRY(rrl_buffer_printf(header, "%lld,%lld", (long long)t->dims[0], (long long)t->dims[1]));
     else
@@ -171,7 +173,9 @@ static rrl_status write_weights(const rrl_safetensors *from, const form *f) {
     if (f->untied)
         RRL_GOTO(put_tensor(&header[0], &data[0], "lm_head.weight",
                             rrl_safetensors_find(from, "model.embed_tokens.weight"), 2, f));
-    if (f->extra) RRL_GOTO(put_tensor(&header[0], &data[0], f->extra, rrl_safetensors_find(from, "model.norm.weight"), 1, f));
+    if (f->extra)
+        RRL_GOTO(put_tensor(&header[0], &data[0], f->extra, rrl_safetensors_find(from, "model.norm.weight"),
+                            1, f));
     RRL_GOTO(rrl_buffer_puts(&index, "}}"));
     if (!f->shards) {
         RRL_GOTO(publish("model.safetensors", &header[0], &data[0], f));
@@ -266,7 +270,10 @@ static void storage_forms(rrl_device *d) {
 }
 
 static void storage_refusals(rrl_device *d) {
-    static const struct { form f; const char *names; } CASES[] = {
+    static const struct {
+        form f;
+        const char *names;
+    } CASES[] = {
         {{.without = "model.layers.1.mlp.up_proj.weight"}, "model.layers.1.mlp.up_proj.weight"},
         {{.without = "model.norm.weight"}, "model.norm.weight"},
         {{.extra = "model.layers.0.self_attn.q_proj.bias"}, "model.layers.0.self_attn.q_proj.bias"},
@@ -298,7 +305,8 @@ static rrl_status counting_alloc(rrl_device *d, void **out, size_t bytes, const 
     return real_ops->alloc(d, out, bytes, what);
 }
 
-static rrl_status counting_pack(rrl_device *d, rrl_weight **out, const void *src, rrl_dtype type, int64_t n, int64_t k) {
+static rrl_status counting_pack(rrl_device *d, rrl_weight **out, const void *src, rrl_dtype type, int64_t n,
+                                int64_t k) {
     counted += rrl_cpu_weight_bytes(n, k);
     return real_ops->weight_pack(d, out, src, type, n, k);
 }
@@ -331,7 +339,8 @@ static void memory_of(rrl_device *counting, const char *arch) {
     CHECK_EQ_INT(take(), 9 * rrl_kv_block_bytes(c));
     CHECK_OK(rrl_slot_engine_open(&e, m, 90, 3));
     const int32_t tokens[] = {3, 4, 5}, n = 2;
-    const rrl_slot s = {.prompt = tokens, .n_prompt = 1, .n_seqs = 1, .tokens = tokens + 1, .n_tokens = &n, .temperature = 1};
+    const rrl_slot s = {
+        .prompt = tokens, .n_prompt = 1, .n_seqs = 1, .tokens = tokens + 1, .n_tokens = &n, .temperature = 1};
     CHECK_OK(rrl_slot_forward(e, logp, NULL, &s, NULL));
     CHECK_EQ_INT(counted, rrl_slot_engine_bytes(c, 90, 3, 0));
     for (int i = 0; i < 2; i++) CHECK_OK(rrl_slot_forward(e, logp, logp + 4, &s, a));

@@ -1,4 +1,5 @@
-/* Reading config.json: what is accepted and what it becomes, and a refusal naming the key for everything else. */
+/* Reading config.json: what is accepted and what it becomes, and a refusal naming the key for everything
+ * else. */
 #include "check.h"
 
 #include <unistd.h>
@@ -25,7 +26,8 @@ static const char LLAMA[] =
     "\"rms_norm_eps\":1e-05,\"rope_theta\":50000.0,\"rope_scaling\":null,\"tie_word_embeddings\":true,"
     "\"hidden_act\":\"silu\",\"attention_bias\":false,\"mlp_bias\":false,\"eos_token_id\":2}";
 
-/* LLAMA with members replaced or added (edit: an object; a value null removes the member); model_type decides. */
+/* LLAMA with members replaced or added (edit: an object; a value null removes the member); model_type
+ * decides. */
 static void write_config(const char *edit) {
     cJSON *root = cJSON_Parse(LLAMA), *change = cJSON_Parse(edit);
     if (!CHECK(change != NULL)) fprintf(stderr, "  %s\n", edit);
@@ -72,7 +74,8 @@ static const struct {
     {"attention bias in llama", "{\"attention_bias\":true}", "attention_bias"},
     {"MLP bias", "{\"mlp_bias\":true}", "mlp_bias"},
     {"sliding window in llama", "{\"sliding_window\":4096}", "sliding_window"},
-    {"sliding window in qwen2", "{\"model_type\":\"qwen2\",\"use_sliding_window\":true}", "use_sliding_window"},
+    {"sliding window in qwen2", "{\"model_type\":\"qwen2\",\"use_sliding_window\":true}",
+     "use_sliding_window"},
     {"sliding layers", "{\"layer_types\":[\"full_attention\",\"sliding_attention\"]}", "layer_types"},
     {"quantised", "{\"quantization_config\":{\"bits\":4}}", "quantization_config"},
     {"attention dropout", "{\"attention_dropout\":0.1}", "attention_dropout"},
@@ -83,18 +86,28 @@ static const struct {
     {"rope dynamic", "{\"rope_scaling\":{\"rope_type\":\"dynamic\",\"factor\":2.0}}", "dynamic"},
     {"rope without type", "{\"rope_scaling\":{\"factor\":2.0}}", "rope_type"},
     {"rope not an object", "{\"rope_scaling\":4}", "rope_scaling"},
-    {"llama3 without factor", "{\"rope_scaling\":{\"rope_type\":\"llama3\",\"low_freq_factor\":1,"
-                              "\"high_freq_factor\":4,\"original_max_position_embeddings\":64}}", "factor"},
-    {"llama3 low above high", "{\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,"
-                              "\"high_freq_factor\":1,\"original_max_position_embeddings\":64}}", "low_freq_factor"},
-    {"llama3 factor below 1", "{\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":0.5,\"low_freq_factor\":1,"
-                              "\"high_freq_factor\":4,\"original_max_position_embeddings\":64}}", "factor"},
-    {"llama3 with a key of another type", "{\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,"
-                              "\"low_freq_factor\":1,\"high_freq_factor\":4,"
-                              "\"original_max_position_embeddings\":64,\"beta_fast\":32}}", "beta_fast"},
+    {"llama3 without factor",
+     "{\"rope_scaling\":{\"rope_type\":\"llama3\",\"low_freq_factor\":1,"
+     "\"high_freq_factor\":4,\"original_max_position_embeddings\":64}}",
+     "factor"},
+    {"llama3 low above high",
+     "{\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,"
+     "\"high_freq_factor\":1,\"original_max_position_embeddings\":64}}",
+     "low_freq_factor"},
+    {"llama3 factor below 1",
+     "{\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":0.5,\"low_freq_factor\":1,"
+     "\"high_freq_factor\":4,\"original_max_position_embeddings\":64}}",
+     "factor"},
+    {"llama3 with a key of another type",
+     "{\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,"
+     "\"low_freq_factor\":1,\"high_freq_factor\":4,"
+     "\"original_max_position_embeddings\":64,\"beta_fast\":32}}",
+     "beta_fast"},
     {"default with a factor", "{\"rope_scaling\":{\"rope_type\":\"default\",\"factor\":2}}", "factor"},
-    {"two rope objects", "{\"rope_scaling\":{\"rope_type\":\"default\"},"
-                         "\"rope_parameters\":{\"rope_type\":\"default\"}}", "rope_parameters"},
+    {"two rope objects",
+     "{\"rope_scaling\":{\"rope_type\":\"default\"},"
+     "\"rope_parameters\":{\"rope_type\":\"default\"}}",
+     "rope_parameters"},
     {"two thetas", "{\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":10000.0}}", "rope_theta"},
     {"theta 0", "{\"rope_theta\":0}", "rope_theta"},
     {"end token outside", "{\"eos_token_id\":272}", "eos_token_id"},
@@ -146,7 +159,8 @@ static void accepted(void) {
                   "\"layer_types\":[\"full_attention\",\"full_attention\"]}");
     CHECK(c.qkv_bias);
     CHECK_EQ_STR(c.family, "qwen2");
-    c = read_edit("{\"rope_theta\":null,\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":5000.0}}");
+    c = read_edit(
+        "{\"rope_theta\":null,\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":5000.0}}");
     CHECK(c.rope_theta == 5000.0);
 }
 
@@ -160,8 +174,9 @@ static void end_tokens(void) {
     write_config("{}");
     CHECK_STATUS(rrl_model_config_read(&c, dir), RRL_ERR_DATA);
     write_file("generation_config.json", "{\"temperature\":0.1}");
-    write_file("tokenizer_config.json", "{\"eos_token\":\"<e>\",\"added_tokens_decoder\":{\"3\":{\"content\":\"<s>\"},"
-                                        "\"4\":{\"content\":\"<e>\"}}}");
+    write_file("tokenizer_config.json",
+               "{\"eos_token\":\"<e>\",\"added_tokens_decoder\":{\"3\":{\"content\":\"<s>\"},"
+               "\"4\":{\"content\":\"<e>\"}}}");
     c = read_edit("{\"eos_token_id\":5}");
     CHECK(c.n_eos == 1 && c.eos[0] == 5);
     c = read_edit("{\"eos_token_id\":null}");
@@ -174,13 +189,20 @@ static void end_tokens(void) {
     write_file("generation_config.json", NULL);
 }
 
-/* Llama-3.2-1B's frequencies by the formula of transformers' _compute_llama3_parameters, computed once in Python
- * doubles: unchanged, blended and stretched ones. */
+/* Llama-3.2-1B's frequencies by the formula of transformers' _compute_llama3_parameters, computed once in
+ * Python doubles: unchanged, blended and stretched ones. */
 static void llama3_frequencies(void) {
-    static const struct { int i; double want; } CASES[] = {
-        {0, 1.0}, {1, 0.6636012376960885}, {14, 0.0032114459947525913}, {15, 0.001290547928209264},
-        {16, 0.00042955679655936815}, {17, 9.70828780262767e-05}, {18, 1.9461638184831125e-05},
-        {31, 9.418306725434909e-08}};
+    static const struct {
+        int i;
+        double want;
+    } CASES[] = {{0, 1.0},
+                 {1, 0.6636012376960885},
+                 {14, 0.0032114459947525913},
+                 {15, 0.001290547928209264},
+                 {16, 0.00042955679655936815},
+                 {17, 9.70828780262767e-05},
+                 {18, 1.9461638184831125e-05},
+                 {31, 9.418306725434909e-08}};
     double frequency[32];
     rrl_model_config c = read_edit(
         "{\"head_dim\":64,\"rope_theta\":500000.0,\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":32.0,"

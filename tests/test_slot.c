@@ -1,5 +1,5 @@
-/* Training slots: the log-probs are those of token-by-token decoding bit for bit, the gradients are those of finite
- * differences, and neither depends on what shares the slot, on threads or on the instruction set.
+/* Training slots: the log-probs are those of token-by-token decoding bit for bit, the gradients are those of
+ * finite differences, and neither depends on what shares the slot, on threads or on the instruction set.
  * (Log-probs and gradients against torch: test_model through golden_model.c.) */
 #include "check.h"
 
@@ -53,9 +53,17 @@ static void make_example(example *x, int32_t n_prompt, int32_t n0, int32_t n1, i
     for (int32_t i = 0; i < n_prompt; i++) x->prompt[i] = keyed_token(1, (uint32_t)i);
     for (int32_t i = 0; i < x->n; i++) x->tokens[i] = keyed_token(2, (uint32_t)i);
     for (uint32_t i = 0; i < GROUP; i++) x->samples[i] = 4 + i;
-    x->slot = (rrl_slot){.prompt = x->prompt, .n_prompt = n_prompt, .n_seqs = GROUP, .tokens = x->tokens,
-                         .n_tokens = x->n_tokens, .temperature = 0.7f, .iteration = 1, .seed = 42, .step = 3,
-                         .question = 0x123456789abcdefULL, .samples = x->samples};
+    x->slot = (rrl_slot){.prompt = x->prompt,
+                         .n_prompt = n_prompt,
+                         .n_seqs = GROUP,
+                         .tokens = x->tokens,
+                         .n_tokens = x->n_tokens,
+                         .temperature = 0.7f,
+                         .iteration = 1,
+                         .seed = 42,
+                         .step = 3,
+                         .question = 0x123456789abcdefULL,
+                         .samples = x->samples};
 }
 
 /* --- decoding token by token, as a rollout does */
@@ -65,13 +73,18 @@ static rrl_status draw(fixture *f, const float *logits, float temperature, uint3
                        int32_t *token, float *logp) {
     rrl_status rc = RRL_OK;
     const int64_t vocab = rrl_model_dims(f->m)->vocab;
-    const rrl_sample_row row = {.temperature = temperature, .top_p = 0.9f, .repetition_penalty = 1, .key = {11, 12},
-                                .sample = sample, .position = position};
+    const rrl_sample_row row = {.temperature = temperature,
+                                .top_p = 0.9f,
+                                .repetition_penalty = 1,
+                                .key = {11, 12},
+                                .sample = sample,
+                                .position = position};
     float *dev = NULL;
     const size_t bytes = (size_t)vocab * sizeof(float);
     RRL_GOTO(f->d->ops->alloc(f->d, (void **)&dev, bytes + 64 + sizeof row, "draw"));
     RRL_GOTO(f->d->ops->upload(f->d, dev, logits, bytes));
-    char *rest = (char *)dev + (bytes + 63) / 64 * 64; /* the row; token and log-prob overwrite the logits after */
+    char *rest =
+        (char *)dev + (bytes + 63) / 64 * 64; /* the row; token and log-prob overwrite the logits after */
     RRL_GOTO(f->d->ops->upload(f->d, rest, &row, sizeof row));
     int32_t *dev_token = NULL;
     RRL_GOTO(f->d->ops->alloc(f->d, (void **)&dev_token, 64, "draw"));
@@ -91,7 +104,8 @@ static rrl_status decode(fixture *f, example *x, rrl_adapter *a, float *logp) {
     const int32_t vocab = rrl_model_dims(f->m)->vocab;
     runner r = {0};
     float *logits = malloc((size_t)RUNNER_ROWS * (size_t)vocab * sizeof *logits), *last[GROUP];
-    int32_t seq[GROUP], count[GROUP], tokens[GROUP * MOST], offset[GROUP] = {0, x->n_tokens[0], x->n_tokens[0] + x->n_tokens[1]};
+    int32_t seq[GROUP], count[GROUP], tokens[GROUP * MOST],
+        offset[GROUP] = {0, x->n_tokens[0], x->n_tokens[0] + x->n_tokens[1]};
     RRL_GOTO(runner_open(&r, f->m, &a, a ? 1 : 0));
     for (int32_t i = 0; i < GROUP; i++) { /* prompts one after the other: a batch of its own each */
         r.adapter[i] = a ? 0 : -1;
@@ -104,7 +118,8 @@ static rrl_status decode(fixture *f, example *x, rrl_adapter *a, float *logp) {
         for (int32_t i = 0; i < GROUP; i++) {
             if (t >= x->n_tokens[i]) continue;
             int32_t *token = &x->tokens[offset[i] + t];
-            RRL_GOTO(draw(f, last[i], x->slot.temperature, x->samples[i], (uint32_t)t, token, &logp[offset[i] + t]));
+            RRL_GOTO(draw(f, last[i], x->slot.temperature, x->samples[i], (uint32_t)t, token,
+                          &logp[offset[i] + t]));
             if (t + 1 == x->n_tokens[i]) continue;
             seq[n] = i;
             count[n] = 1;
@@ -124,7 +139,8 @@ done:
 
 /* The promise of the project: what was recorded at sampling is what training computes, bit for bit. */
 static void equals_decoding(const char *arch) {
-    static const int32_t CASES[][4] = {{1, 4, 1, 40}, {31, 1, 5, 33}, {32, 2, 40, 1}, {33, 40, 1, 2}, {64, 3, 33, 8}, {70, 1, 1, 1}};
+    static const int32_t CASES[][4] = {{1, 4, 1, 40},  {31, 1, 5, 33}, {32, 2, 40, 1},
+                                       {33, 40, 1, 2}, {64, 3, 33, 8}, {70, 1, 1, 1}};
     fixture f;
     rrl_slot_engine *e = NULL;
     if (!CHECK(fixture_open(&f, arch, "auto", 2))) return;
@@ -135,7 +151,9 @@ static void equals_decoding(const char *arch) {
             float drawn[MOST], trained[MOST];
             rrl_adapter *a = adapted ? f.a : NULL;
             make_example(&x, CASES[i][0], CASES[i][1], CASES[i][2], CASES[i][3]);
-            if (!CHECK_OK(decode(&f, &x, a, drawn)) || !CHECK_OK(rrl_slot_forward(e, trained, NULL, &x.slot, a))) continue;
+            if (!CHECK_OK(decode(&f, &x, a, drawn)) ||
+                !CHECK_OK(rrl_slot_forward(e, trained, NULL, &x.slot, a)))
+                continue;
             if (!CHECK(memcmp(drawn, trained, (size_t)x.n * sizeof *drawn) == 0))
                 fprintf(stderr, "  %s, prompt of %d, %s\n", arch, CASES[i][0], adapted ? "adapter" : "base");
         }
@@ -169,9 +187,18 @@ static void independent_of_slot(void) {
         }
     }
     /* every part of the key makes another mask; the same key the same */
-    struct { const char *what; rrl_slot slot; int same; } cases[] = {
-        {"again", x.slot, 1}, {"iteration", x.slot, 0}, {"seed", x.slot, 0}, {"high word of the seed", x.slot, 0},
-        {"step", x.slot, 0}, {"question", x.slot, 0}, {"high word of the question", x.slot, 0}, {"no dropout", x.slot, 0}};
+    struct {
+        const char *what;
+        rrl_slot slot;
+        int same;
+    } cases[] = {{"again", x.slot, 1},
+                 {"iteration", x.slot, 0},
+                 {"seed", x.slot, 0},
+                 {"high word of the seed", x.slot, 0},
+                 {"step", x.slot, 0},
+                 {"question", x.slot, 0},
+                 {"high word of the question", x.slot, 0},
+                 {"no dropout", x.slot, 0}};
     cases[1].slot.iteration++;
     cases[2].slot.seed++;
     cases[3].slot.seed += 1ULL << 32;
@@ -220,17 +247,20 @@ static double value_at(differences *t, const rrl_trainable *tensor, const double
     return sum;
 }
 
-/* Central differences at h and h/2, extrapolated. What the extrapolation changed bounds the truncation error. The
- * rounding error of a log-prob (up to 16, ulp 9.6e-7, the last of a chain of sums) is taken as 3 ulp; the errors of
- * the sum add like a random walk, the difference at h/2 has two of them, is divided by h and weighs 4/3; three
- * standard deviations. h is as small as lets that be 0.2 % of the derivative. */
-static void check_direction(differences *t, const rrl_trainable *tensor, const double *direction, const char *what) {
+/* Central differences at h and h/2, extrapolated. What the extrapolation changed bounds the truncation error.
+ * The rounding error of a log-prob (up to 16, ulp 9.6e-7, the last of a chain of sums) is taken as 3 ulp; the
+ * errors of the sum add like a random walk, the difference at h/2 has two of them, is divided by h and weighs
+ * 4/3; three standard deviations. h is as small as lets that be 0.2 % of the derivative. */
+static void check_direction(differences *t, const rrl_trainable *tensor, const double *direction,
+                            const char *what) {
     const double rounding = 3 * (3 * 9.6e-7) * sqrt(2 * t->dlogp_squares) * (4.0 / 3);
     double want = 0;
-    for (int64_t i = 0; i < tensor->rows * tensor->cols; i++) want += direction[i] * t->gradient[tensor->offset + i];
+    for (int64_t i = 0; i < tensor->rows * tensor->cols; i++)
+        want += direction[i] * t->gradient[tensor->offset + i];
     const double h = fmin(fmax(rounding / (2e-3 * fabs(want)), 1e-3), 0.1);
     const double at_h = (value_at(t, tensor, direction, h) - value_at(t, tensor, direction, -h)) / (2 * h);
-    const double at_half = (value_at(t, tensor, direction, h / 2) - value_at(t, tensor, direction, -h / 2)) / h;
+    const double at_half =
+        (value_at(t, tensor, direction, h / 2) - value_at(t, tensor, direction, -h / 2)) / h;
     const double tolerance = fabs(at_half - at_h) / 3 + rounding / h;
     if (!CHECK_NEAR((4 * at_half - at_h) / 3, want, tolerance) || !CHECK(tolerance < 0.05 * fabs(want)))
         fprintf(stderr, "  %s, %s: %g, tolerance %g at h %g\n", tensor->name, what, want, tolerance, h);
@@ -282,7 +312,8 @@ static void finite_differences(const char *arch, float dropout) {
 
 /* --- the same bits on every path of this machine */
 
-/* logp [n] and gradient of one slot with dropout; NULL if this machine lacks the instruction set. The caller frees. */
+/* logp [n] and gradient of one slot with dropout; NULL if this machine lacks the instruction set. The caller
+ * frees. */
 static float *result_on(const char *arch, const char *isa, int threads, size_t *bytes) {
     fixture f;
     example x;
@@ -314,7 +345,8 @@ static void equal_paths(const char *arch) {
     for (size_t i = 0; i < sizeof ISA / sizeof *ISA; i++)
         for (int threads = 1; threads <= 2; threads++) {
             float *got = result_on(arch, ISA[i], threads, &other_bytes);
-            if (got && !CHECK(memcmp(want, got, bytes) == 0)) fprintf(stderr, "  %s, %d threads\n", ISA[i], threads);
+            if (got && !CHECK(memcmp(want, got, bytes) == 0))
+                fprintf(stderr, "  %s, %d threads\n", ISA[i], threads);
             if (!got) fprintf(stderr, "  this machine or build lacks %s\n", ISA[i]);
             free(got);
         }
@@ -373,13 +405,17 @@ static void refusals(void) {
     CHECK_STATUS(rrl_slot_forward(e, logp, NULL, &x.slot, f.a), RRL_ERR_RANGE); /* 3 completions */
     x.slot.n_seqs = 2;
     CHECK_OK(rrl_slot_forward(e, logp, NULL, &x.slot, f.a));
-    struct { const char *what; int32_t *place, value; } bad[] = {
-        {"too many rows", &x.slot.n_prompt, 16}, {"no prompt", &x.slot.n_prompt, 0}, {"no completions", &x.slot.n_seqs, 0},
-        {"empty completion", &x.n_tokens[1], 0}, {"token too large", &x.tokens[4], 272}, {"negative token", &x.prompt[0], -1}};
+    struct {
+        const char *what;
+        int32_t *place, value;
+    } bad[] = {{"too many rows", &x.slot.n_prompt, 16}, {"no prompt", &x.slot.n_prompt, 0},
+               {"no completions", &x.slot.n_seqs, 0},   {"empty completion", &x.n_tokens[1], 0},
+               {"token too large", &x.tokens[4], 272},  {"negative token", &x.prompt[0], -1}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const int32_t kept = *bad[i].place;
         *bad[i].place = bad[i].value;
-        if (!CHECK_STATUS(rrl_slot_forward(e, logp, NULL, &x.slot, f.a), RRL_ERR_RANGE)) fprintf(stderr, "  %s\n", bad[i].what);
+        if (!CHECK_STATUS(rrl_slot_forward(e, logp, NULL, &x.slot, f.a), RRL_ERR_RANGE))
+            fprintf(stderr, "  %s\n", bad[i].what);
         CHECK_STATUS(rrl_slot_backward(e, NULL, logp), RRL_ERR_INTERNAL); /* nothing to go back from */
         *bad[i].place = kept;
     }

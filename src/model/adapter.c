@@ -1,5 +1,5 @@
-/* LoRA adapters in memory: the flat vector of all trainable floats, its named slices, and the packed forms the ops
- * use. */
+/* LoRA adapters in memory: the flat vector of all trainable floats, its named slices, and the packed forms
+ * the ops use. */
 #include "model/adapter.h"
 
 #include <math.h>
@@ -25,9 +25,11 @@ rrl_status rrl_adapter_targets(bool *target, const rrl_adapter_spec *spec, rrl_s
         while (module < RRL_MODULES && strcmp(spec->targets[i], ALL_MODULES[module]) != 0) module++;
         if (module == RRL_MODULES) {
             const char *near = rrl_nearest_name(spec->targets[i], ALL_MODULES, RRL_MODULES);
-            return RRL_FAIL(rc_bad, "LoRA target module \"%s\" is unknown%s%s%s; expected q_proj, k_proj, v_proj, "
-                            "o_proj, gate_proj, up_proj or down_proj", spec->targets[i],
-                            near ? ", did you mean \"" : "", near ? near : "", near ? "\"" : "");
+            return RRL_FAIL(rc_bad,
+                            "LoRA target module \"%s\" is unknown%s%s%s; expected q_proj, k_proj, v_proj, "
+                            "o_proj, gate_proj, up_proj or down_proj",
+                            spec->targets[i], near ? ", did you mean \"" : "", near ? near : "",
+                            near ? "\"" : "");
         }
         target[module] = true;
     }
@@ -37,7 +39,8 @@ rrl_status rrl_adapter_targets(bool *target, const rrl_adapter_spec *spec, rrl_s
 static rrl_status check_spec(const rrl_adapter_spec *s, rrl_status rc_bad) {
     if (s->r < 1 || s->r > RRL_MAX_LORA_RANK)
         return RRL_FAIL(rc_bad, "LoRA rank r is %d, expected 1 to %d", s->r, RRL_MAX_LORA_RANK);
-    if (!(fabs(s->alpha) <= 1e6)) return RRL_FAIL(rc_bad, "LoRA alpha is %g, expected a finite number", s->alpha);
+    if (!(fabs(s->alpha) <= 1e6))
+        return RRL_FAIL(rc_bad, "LoRA alpha is %g, expected a finite number", s->alpha);
     if (!(s->dropout >= 0 && s->dropout < 1))
         return RRL_FAIL(rc_bad, "LoRA dropout is %g, expected a number in [0, 1)", s->dropout);
     return RRL_OK;
@@ -46,7 +49,8 @@ static rrl_status check_spec(const rrl_adapter_spec *s, rrl_status rc_bad) {
 /* --- sizes */
 
 /* Calls nothing but counts: floats of the flat vector, and bytes of the packed forms. */
-static void adapter_sizes(int64_t *floats, size_t *packed, const rrl_model_config *c, const bool *target, int32_t r) {
+static void adapter_sizes(int64_t *floats, size_t *packed, const rrl_model_config *c, const bool *target,
+                          int32_t r) {
     rrl_carver carver = {0};
     *floats = 0;
     for (int module = 0; module < RRL_MODULES; module++) {
@@ -88,14 +92,15 @@ int64_t rrl_adapter_size_of(const struct rrl_model *m, const rrl_adapter_spec *s
 
 /* Names one tensor and gives it the next slice of the flat vector. */
 static void add_tensor(rrl_adapter *a, int32_t layer, int module, char letter, int64_t rows, int64_t cols) {
-    snprintf(a->names[a->count], sizeof *a->names, "base_model.model.model.layers.%d.%s.%s.lora_%c.weight", layer,
-             rrl_module_parent(module), rrl_module_name(module), letter);
+    snprintf(a->names[a->count], sizeof *a->names, "base_model.model.model.layers.%d.%s.%s.lora_%c.weight",
+             layer, rrl_module_parent(module), rrl_module_name(module), letter);
     a->tensors[a->count] = (rrl_trainable){a->names[a->count], a->size, rows, cols};
     a->count++;
     a->size += rows * cols;
 }
 
-static void add_module(rrl_adapter *a, rrl_carver *packed, const rrl_model_config *c, int32_t layer, int module) {
+static void add_module(rrl_adapter *a, rrl_carver *packed, const rrl_model_config *c, int32_t layer,
+                       int module) {
     int64_t n, k;
     rrl_module_shape(&n, &k, c, module);
     rrl_lora *lora = &a->modules[layer * RRL_MODULES + module];
@@ -111,7 +116,8 @@ static void add_module(rrl_adapter *a, rrl_carver *packed, const rrl_model_confi
     lora->b_t = rrl_carve(packed, a->r, n).data;
 }
 
-rrl_status rrl_adapter_new(rrl_adapter **out, const rrl_model *m, const rrl_adapter_spec *spec, rrl_status rc_bad) {
+rrl_status rrl_adapter_new(rrl_adapter **out, const rrl_model *m, const rrl_adapter_spec *spec,
+                           rrl_status rc_bad) {
     rrl_status rc = RRL_OK;
     rrl_adapter *a = NULL;
     const rrl_model_config *c = &m->config;
@@ -150,7 +156,8 @@ static void fill_uniform(float *to, int64_t n, double bound, uint64_t seed, int3
     for (int64_t i = 0; i < n; i++) to[i] = (float)((2.0 * rrl_rng_uniform(&key, (uint32_t)i) - 1.0) * bound);
 }
 
-rrl_status rrl_adapter_open(rrl_adapter **out, const struct rrl_model *m, const rrl_adapter_spec *spec, uint64_t seed) {
+rrl_status rrl_adapter_open(rrl_adapter **out, const struct rrl_model *m, const rrl_adapter_spec *spec,
+                            uint64_t seed) {
     rrl_status rc = RRL_OK;
     rrl_adapter *a = NULL;
     float *host = NULL;
@@ -158,7 +165,8 @@ rrl_status rrl_adapter_open(rrl_adapter **out, const struct rrl_model *m, const 
     RRL_GOTO(rrl_alloc(&host, (size_t)a->size, sizeof *host, "initial adapter"));
     for (int32_t t = 0; t < a->count; t += 2) { /* A; the B after it stays 0 */
         const rrl_trainable *tensor = &a->tensors[t];
-        fill_uniform(host + tensor->offset, tensor->rows * tensor->cols, 1.0 / sqrt((double)tensor->cols), seed, t);
+        fill_uniform(host + tensor->offset, tensor->rows * tensor->cols, 1.0 / sqrt((double)tensor->cols),
+                     seed, t);
     }
     RRL_GOTO(a->device->ops->upload(a->device, a->data, host, (size_t)a->size * sizeof *host));
     RRL_GOTO(rrl_adapter_refresh(a));

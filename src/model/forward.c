@@ -1,4 +1,5 @@
-/* The forward pass in terms of device ops, and the workspace of callers that keep nothing (rollout, evaluation). */
+/* The forward pass in terms of device ops, and the workspace of callers that keep nothing (rollout,
+ * evaluation). */
 #include "model/forward.h"
 
 #include <math.h>
@@ -41,8 +42,8 @@ void rrl_activations_carve(rrl_activations *a, rrl_carver *carver, const rrl_mod
     a->hidden = h; /* free after the last layer */
 }
 
-void rrl_activations_carve_lora(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c, int64_t rows,
-                                int32_t r16, bool keep) {
+void rrl_activations_carve_lora(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c,
+                                int64_t rows, int32_t r16, bool keep) {
     rrl_tensor us = {0};
     for (int32_t i = 0; i < c->layers; i++)
         for (int module = 0; module < RRL_MODULES; module++) {
@@ -54,7 +55,8 @@ void rrl_activations_carve_lora(rrl_activations *a, rrl_carver *carver, const rr
 void rrl_activations_rows(rrl_activations *a, int64_t rows) {
     for (int32_t i = 0; i < a->n_layers; i++) {
         rrl_layer_activations *l = &a->layers[i];
-        rrl_tensor *all[] = {&l->x, &l->h, &l->q, &l->k, &l->v, &l->attended, &l->mid, &l->h2, &l->gate, &l->up, &l->act};
+        rrl_tensor *all[] = {&l->x,   &l->h,  &l->q,    &l->k,  &l->v,  &l->attended,
+                             &l->mid, &l->h2, &l->gate, &l->up, &l->act};
         for (size_t t = 0; t < sizeof all / sizeof *all; t++) all[t]->rows = rows;
         if (l->lse.data) l->lse.rows = rows;
         for (int module = 0; module < RRL_MODULES; module++) l->us[module].rows = rows;
@@ -86,7 +88,8 @@ static rrl_status project(pass *p, int32_t layer, int module, rrl_tensor y, rrl_
     if (rank == 0) return RRL_OK;
     rrl_tensor us = p->a->layers[layer].us[module];
     us.cols = rrl_round16(rank);
-    const rrl_lora_args args = {.modules = p->a->modules, .dropout = p->f->dropout, .module = (uint32_t)index};
+    const rrl_lora_args args = {
+        .modules = p->a->modules, .dropout = p->f->dropout, .module = (uint32_t)index};
     return p->ops->lora(p->d, y, us, x, &p->f->batch, &args);
 }
 
@@ -149,7 +152,8 @@ struct rrl_workspace {
     void *block;
 };
 
-static void carve_workspace(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c, int32_t max_rows) {
+static void carve_workspace(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c,
+                            int32_t max_rows) {
     rrl_activations_carve(a, carver, c, max_rows, false);
     rrl_activations_carve_lora(a, carver, c, max_rows, RRL_MAX_LORA_RANK, false);
 }
@@ -192,13 +196,15 @@ void rrl_workspace_close(rrl_workspace **w) {
 
 rrl_status rrl_model_forward(rrl_tensor *hidden, rrl_model *m, rrl_workspace *w, const rrl_forward *f) {
     if (f->batch.n_rows < 1 || f->batch.n_rows > w->max_rows)
-        return RRL_FAIL(RRL_ERR_INTERNAL, "a batch of %d rows in a workspace of %d", f->batch.n_rows, w->max_rows);
+        return RRL_FAIL(RRL_ERR_INTERNAL, "a batch of %d rows in a workspace of %d", f->batch.n_rows,
+                        w->max_rows);
     RRL_TRY(rrl_forward_run(&w->a, m, f));
     *hidden = w->a.hidden;
     return RRL_OK;
 }
 
-rrl_status rrl_model_logits(rrl_model *m, rrl_workspace *w, rrl_tensor logits, rrl_tensor hidden, const int32_t *row) {
+rrl_status rrl_model_logits(rrl_model *m, rrl_workspace *w, rrl_tensor logits, rrl_tensor hidden,
+                            const int32_t *row) {
     if (logits.rows < 1 || logits.rows > w->max_rows)
         return RRL_FAIL(RRL_ERR_INTERNAL, "logits of %lld rows in a workspace of %d", (long long)logits.rows,
                         w->max_rows);

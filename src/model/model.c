@@ -33,7 +33,8 @@ const char *rrl_module_name(int module) {
 void rrl_module_shape(int64_t *n, int64_t *k, const rrl_model_config *c, int module) {
     const int64_t q = (int64_t)c->heads * c->head_dim, kv = (int64_t)c->kv_heads * c->head_dim;
     const int64_t rows[RRL_MODULES] = {q, kv, kv, c->hidden, c->intermediate, c->intermediate, c->hidden};
-    const int64_t cols[RRL_MODULES] = {c->hidden, c->hidden, c->hidden, q, c->hidden, c->hidden, c->intermediate};
+    const int64_t cols[RRL_MODULES] = {c->hidden, c->hidden, c->hidden,      q,
+                                       c->hidden, c->hidden, c->intermediate};
     *n = rows[module];
     *k = cols[module];
 }
@@ -72,8 +73,8 @@ static const char *float_type(rrl_st_dtype t, rrl_dtype *out) {
 }
 
 /* The tensor of this name, checked: n_dims 1 = [n], 2 = [n, k]. */
-static rrl_status find_tensor(const rrl_st_tensor **out, checkpoint *ck, const char *name, int n_dims, int64_t n,
-                              int64_t k) {
+static rrl_status find_tensor(const rrl_st_tensor **out, checkpoint *ck, const char *name, int n_dims,
+                              int64_t n, int64_t k) {
     const rrl_st_tensor *t = rrl_safetensors_find(ck->files, name);
     if (!t) return RRL_FAIL(RRL_ERR_DATA, "%s: the weights lack the tensor \"%s\"", ck->dir, name);
     rrl_dtype type;
@@ -82,8 +83,8 @@ static rrl_status find_tensor(const rrl_st_tensor **out, checkpoint *ck, const c
     if (t->n_dims != n_dims || t->dims[0] != n || (n_dims == 2 && t->dims[1] != k)) {
         char found[96], wanted[64];
         snprintf(wanted, sizeof wanted, n_dims == 2 ? "[%lld,%lld]" : "[%lld]", (long long)n, (long long)k);
-        return RRL_FAIL(RRL_ERR_DATA, "%s: tensor \"%s\" has the shape %s, expected %s by config.json", ck->dir,
-                        name, shape_text(found, t), wanted);
+        return RRL_FAIL(RRL_ERR_DATA, "%s: tensor \"%s\" has the shape %s, expected %s by config.json",
+                        ck->dir, name, shape_text(found, t), wanted);
     }
     ck->used[ck->n_used++] = t;
     *out = t;
@@ -175,16 +176,20 @@ static rrl_status load_layer(rrl_model *m, checkpoint *ck, int32_t index) {
     return load_vector(layer->norm_post, m, ck, name, m->config.hidden);
 }
 
-/* A tensor that nobody asked for would silently change the maths (a bias, another layer), so it is refused. */
+/* A tensor that nobody asked for would silently change the maths (a bias, another layer), so it is refused.
+ */
 static rrl_status refuse_unused(const checkpoint *ck, const rrl_model_config *c) {
     for (int64_t i = 0; i < rrl_safetensors_count(ck->files); i++) {
         const rrl_st_tensor *t = rrl_safetensors_at(ck->files, i);
-        bool used = (c->tied && strcmp(t->name, "lm_head.weight") == 0) || /* a copy that transformers ignores too */
-                    strstr(t->name, "rotary_emb.inv_freq") != NULL;
+        bool used =
+            (c->tied && strcmp(t->name, "lm_head.weight") == 0) || /* a copy that transformers ignores too */
+            strstr(t->name, "rotary_emb.inv_freq") != NULL;
         for (int64_t j = 0; j < ck->n_used && !used; j++) used = ck->used[j] == t;
         if (!used)
-            return RRL_FAIL(RRL_ERR_DATA, "%s: the weights hold the tensor \"%s\", which a %s model of this "
-                            "config.json does not have", ck->dir, t->name, c->family);
+            return RRL_FAIL(RRL_ERR_DATA,
+                            "%s: the weights hold the tensor \"%s\", which a %s model of this "
+                            "config.json does not have",
+                            ck->dir, t->name, c->family);
     }
     return RRL_OK;
 }
@@ -224,7 +229,8 @@ done:
     return rc;
 }
 
-/* The weight files' digest, which load_weights left in m->digest, and config.json's bytes make the model's digest. */
+/* The weight files' digest, which load_weights left in m->digest, and config.json's bytes make the model's
+ * digest. */
 static rrl_status add_config_digest(rrl_model *m, const char *dir) {
     rrl_status rc = RRL_OK;
     char *path = NULL;
@@ -299,7 +305,8 @@ size_t rrl_kv_block_bytes(const rrl_model_config *c) {
 
 rrl_status rrl_kv_pool_open(rrl_kv_pool *out, const rrl_model *m, int32_t n_blocks) {
     const rrl_model_config *c = &m->config;
-    rrl_kv_pool p = {.n_layers = c->layers, .n_blocks = n_blocks, .n_kv_heads = c->kv_heads, .head_dim = c->head_dim};
+    rrl_kv_pool p = {
+        .n_layers = c->layers, .n_blocks = n_blocks, .n_kv_heads = c->kv_heads, .head_dim = c->head_dim};
     if (n_blocks < 1) return RRL_FAIL(RRL_ERR_INTERNAL, "a cache of %d blocks", n_blocks);
     RRL_TRY(m->device->ops->alloc(m->device, (void **)&p.data, (size_t)n_blocks * rrl_kv_block_bytes(c),
                                   "keys and values"));

@@ -1,7 +1,7 @@
 /* config.json, generation_config.json and tokenizer_config.json of a model folder -> rrl_model_config.
  *
- * Everything that would change the numbers and is not implemented is refused by its key: a model that runs, but not
- * as it was trained, is worse than an error. Reads only; no weights here. */
+ * Everything that would change the numbers and is not implemented is refused by its key: a model that runs,
+ * but not as it was trained, is worse than an error. Reads only; no weights here. */
 #include "model/model.h"
 
 #include <math.h>
@@ -86,19 +86,24 @@ static rrl_status read_switches(rrl_model_config *c, const cJSON *root, const ch
     RRL_TRY(refuse_bool(root, "mlp_bias", "biases of the MLP are not supported", where));
     RRL_TRY(refuse_bool(root, "use_sliding_window", "only full attention is supported", where));
     if (!qwen2) RRL_TRY(refuse_present(root, "sliding_window", "only full attention is supported", where));
-    RRL_TRY(refuse_present(root, "quantization_config", "quantised weights are not supported; use an f32, bf16 or "
-                           "f16 model", where));
+    RRL_TRY(refuse_present(root, "quantization_config",
+                           "quantised weights are not supported; use an f32, bf16 or "
+                           "f16 model",
+                           where));
     RRL_TRY(rrl_json_double(&dropout, root, "attention_dropout", true, where));
     if (dropout != 0)
         return RRL_FAIL(RRL_ERR_DATA, "%s: \"attention_dropout\" is %g: only 0 is supported", where, dropout);
     RRL_TRY(rrl_json_double(&partial, root, "partial_rotary_factor", true, where));
     if (partial != 1)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: \"partial_rotary_factor\" is %g: only 1 is supported", where, partial);
+        return RRL_FAIL(RRL_ERR_DATA, "%s: \"partial_rotary_factor\" is %g: only 1 is supported", where,
+                        partial);
     const cJSON *types = member(root, "layer_types"), *type = NULL;
     cJSON_ArrayForEach(type, types) {
         if (!cJSON_IsString(type) || strcmp(type->valuestring, "full_attention") != 0)
-            return RRL_FAIL(RRL_ERR_DATA, "%s: \"layer_types\" holds other values than \"full_attention\": only "
-                            "full attention is supported", where);
+            return RRL_FAIL(RRL_ERR_DATA,
+                            "%s: \"layer_types\" holds other values than \"full_attention\": only "
+                            "full attention is supported",
+                            where);
     }
     return RRL_OK;
 }
@@ -120,52 +125,60 @@ static rrl_status read_llama3(rrl_model_config *c, const cJSON *rope, const char
     RRL_TRY(rrl_json_double(&c->rope_factor, rope, "factor", false, where));
     RRL_TRY(rrl_json_double(&c->rope_low_freq, rope, "low_freq_factor", false, where));
     RRL_TRY(rrl_json_double(&c->rope_high_freq, rope, "high_freq_factor", false, where));
-    RRL_TRY(rrl_json_int(&c->rope_original_positions, rope, "original_max_position_embeddings", false, where));
+    RRL_TRY(
+        rrl_json_int(&c->rope_original_positions, rope, "original_max_position_embeddings", false, where));
     bool good = c->rope_factor >= 1 && c->rope_factor < 1e6 && c->rope_low_freq > 0 &&
                 c->rope_high_freq > c->rope_low_freq && c->rope_high_freq < 1e6 &&
                 c->rope_original_positions >= 1;
     if (!good)
-        return RRL_FAIL(RRL_ERR_DATA,
-                        "%s: llama3 rope scaling needs factor >= 1, 0 < low_freq_factor < high_freq_factor and "
-                        "original_max_position_embeddings >= 1, found %g, %g, %g, %lld",
-                        where, c->rope_factor, c->rope_low_freq, c->rope_high_freq,
-                        (long long)c->rope_original_positions);
+        return RRL_FAIL(
+            RRL_ERR_DATA,
+            "%s: llama3 rope scaling needs factor >= 1, 0 < low_freq_factor < high_freq_factor and "
+            "original_max_position_embeddings >= 1, found %g, %g, %g, %lld",
+            where, c->rope_factor, c->rope_low_freq, c->rope_high_freq,
+            (long long)c->rope_original_positions);
     return RRL_OK;
 }
 
 /* rope_scaling (transformers 4) or rope_parameters (5): the type and, for llama3, its numbers. */
-static rrl_status read_rope_object(rrl_model_config *c, const cJSON *rope, const char *key, const char *where) {
+static rrl_status read_rope_object(rrl_model_config *c, const cJSON *rope, const char *key,
+                                   const char *where) {
     const char *type = NULL;
     double partial = 1;
-    if (!cJSON_IsObject(rope)) return RRL_FAIL(RRL_ERR_DATA, "%s: \"%s\" must be an object or null", where, key);
+    if (!cJSON_IsObject(rope))
+        return RRL_FAIL(RRL_ERR_DATA, "%s: \"%s\" must be an object or null", where, key);
     RRL_TRY(rrl_json_string(&type, rope, "type", true, where));
     RRL_TRY(rrl_json_string(&type, rope, "rope_type", true, where));
     if (!type) return RRL_FAIL(RRL_ERR_DATA, "%s: \"%s\" has no \"rope_type\"", where, key);
     bool llama3 = strcmp(type, "llama3") == 0;
     if (!llama3 && strcmp(type, "default") != 0)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: \"%s\" has the type \"%s\"; supported are \"default\" and \"llama3\"",
-                        where, key, type);
+        return RRL_FAIL(RRL_ERR_DATA,
+                        "%s: \"%s\" has the type \"%s\"; supported are \"default\" and \"llama3\"", where,
+                        key, type);
     for (const cJSON *item = rope->child; item; item = item->next)
         if (!cJSON_IsNull(item) && !is_known_rope_key(item->string, llama3))
-            return RRL_FAIL(RRL_ERR_DATA, "%s: \"%s\" of type \"%s\" has the unknown key \"%s\"", where, key, type,
-                            item->string);
+            return RRL_FAIL(RRL_ERR_DATA, "%s: \"%s\" of type \"%s\" has the unknown key \"%s\"", where, key,
+                            type, item->string);
     RRL_TRY(rrl_json_double(&partial, rope, "partial_rotary_factor", true, where));
     if (partial != 1)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: \"partial_rotary_factor\" is %g: only 1 is supported", where, partial);
+        return RRL_FAIL(RRL_ERR_DATA, "%s: \"partial_rotary_factor\" is %g: only 1 is supported", where,
+                        partial);
     return llama3 ? read_llama3(c, rope, where) : RRL_OK;
 }
 
 static rrl_status read_rope(rrl_model_config *c, const cJSON *root, const char *where) {
     const cJSON *scaling = member(root, "rope_scaling"), *parameters = member(root, "rope_parameters");
     if (scaling && parameters)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: both \"rope_scaling\" and \"rope_parameters\" are given; keep one", where);
+        return RRL_FAIL(RRL_ERR_DATA, "%s: both \"rope_scaling\" and \"rope_parameters\" are given; keep one",
+                        where);
     if (scaling) RRL_TRY(read_rope_object(c, scaling, "rope_scaling", where));
     if (parameters) RRL_TRY(read_rope_object(c, parameters, "rope_parameters", where));
     double top = NAN, inner = NAN;
     RRL_TRY(rrl_json_double(&top, root, "rope_theta", true, where));
     if (parameters) RRL_TRY(rrl_json_double(&inner, parameters, "rope_theta", true, where));
     if (!isnan(top) && !isnan(inner) && top != inner)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: \"rope_theta\" is %g, but %g in \"rope_parameters\"", where, top, inner);
+        return RRL_FAIL(RRL_ERR_DATA, "%s: \"rope_theta\" is %g, but %g in \"rope_parameters\"", where, top,
+                        inner);
     c->rope_theta = !isnan(top) ? top : !isnan(inner) ? inner : 10000.0;
     if (!(c->rope_theta > 1 && c->rope_theta < 1e12))
         return RRL_FAIL(RRL_ERR_DATA, "%s: \"rope_theta\" is %g, expected a number in (1, 1e12)", where,
@@ -197,7 +210,8 @@ static rrl_status read_eos_ids(rrl_model_config *c, const cJSON *root, const cha
 
 /* tokenizer_config.json names the end token by its text; added_tokens_decoder tells its id. */
 static rrl_status read_eos_text(rrl_model_config *c, const cJSON *root, const char *where) {
-    const cJSON *eos = member(root, "eos_token"), *added = member(root, "added_tokens_decoder"), *entry = NULL;
+    const cJSON *eos = member(root, "eos_token"), *added = member(root, "added_tokens_decoder"),
+                *entry = NULL;
     if (cJSON_IsObject(eos)) eos = member(eos, "content");
     if (!cJSON_IsString(eos)) return RRL_OK;
     cJSON_ArrayForEach(entry, added) {
@@ -237,8 +251,10 @@ static rrl_status read_eos(rrl_model_config *c, const char *dir) {
     RRL_TRY(eos_from(c, dir, "config.json", CONFIG_BYTES, read_eos_ids));
     RRL_TRY(eos_from(c, dir, "tokenizer_config.json", TOKENIZER_CONFIG_BYTES, read_eos_text));
     if (c->n_eos == 0)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: no end token: give \"eos_token_id\" in generation_config.json or "
-                        "config.json", dir);
+        return RRL_FAIL(RRL_ERR_DATA,
+                        "%s: no end token: give \"eos_token_id\" in generation_config.json or "
+                        "config.json",
+                        dir);
     return RRL_OK;
 }
 
@@ -246,8 +262,8 @@ static rrl_status read_root(rrl_model_config *c, const cJSON *root, const char *
     const char *type = NULL;
     RRL_TRY(rrl_json_string(&type, root, "model_type", false, where));
     if (strcmp(type, "llama") != 0 && strcmp(type, "qwen2") != 0)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: \"model_type\" is \"%s\"; supported are \"llama\" and \"qwen2\"", where,
-                        type);
+        return RRL_FAIL(RRL_ERR_DATA, "%s: \"model_type\" is \"%s\"; supported are \"llama\" and \"qwen2\"",
+                        where, type);
     strcpy(c->family, type);
     RRL_TRY(read_sizes(c, root, where));
     RRL_TRY(read_switches(c, root, where));

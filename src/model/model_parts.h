@@ -1,4 +1,5 @@
-/* What the files of src/model share: the modules of a layer, the model's struct, and carving buffers from one block. */
+/* What the files of src/model share: the modules of a layer, the model's struct, and carving buffers from one
+ * block. */
 #ifndef RRL_MODEL_MODEL_PARTS_H
 #define RRL_MODEL_MODEL_PARTS_H
 
@@ -43,8 +44,8 @@ struct rrl_model {
     char digest[65];
 };
 
-/* Carves f32 buffers from one block of device memory. With base NULL it only counts, so that a plan and an allocation
- * come from the same code. */
+/* Carves f32 buffers from one block of device memory. With base NULL it only counts, so that a plan and an
+ * allocation come from the same code. */
 typedef struct {
     char *base;
     size_t used; /* bytes */

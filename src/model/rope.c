@@ -1,5 +1,5 @@
-/* Rotary tables in double with our own sin and cos, so that they are the same bits on every machine. Transformers
- * computes the angles in f32; at position p that differs by about p * frequency * 6e-8. */
+/* Rotary tables in double with our own sin and cos, so that they are the same bits on every machine.
+ * Transformers computes the angles in f32; at position p that differs by about p * frequency * 6e-8. */
 #include "model/rope.h"
 
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 
 static const double TWO_PI = 6.283185307179586476925;
 
-/* Wavelengths above original/low are stretched by factor, those below original/high stay, between them a linear blend
- * in original/wavelength (transformers, _compute_llama3_parameters). */
+/* Wavelengths above original/low are stretched by factor, those below original/high stay, between them a
+ * linear blend in original/wavelength (transformers, _compute_llama3_parameters). */
 static double llama3(double frequency, const rrl_model_config *c) {
     double wavelength = TWO_PI / frequency, original = (double)c->rope_original_positions;
     if (wavelength < original / c->rope_high_freq) return frequency;

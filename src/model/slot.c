@@ -8,7 +8,8 @@
 
 /* --- buffers */
 
-static void carve_gradients(rrl_slot_gradients *g, rrl_carver *carver, const rrl_model_config *c, int32_t rows) {
+static void carve_gradients(rrl_slot_gradients *g, rrl_carver *carver, const rrl_model_config *c,
+                            int32_t rows) {
     const int64_t q = (int64_t)c->heads * c->head_dim, kv = (int64_t)c->kv_heads * c->head_dim;
     rrl_slot_gradients x = {0};
     x.scored = rrl_carve(carver, rows, c->hidden);
@@ -27,7 +28,8 @@ static void carve_gradients(rrl_slot_gradients *g, rrl_carver *carver, const rrl
 /* Everything but what depends on the adapter's rank; e NULL = only count. */
 static void carve_engine(rrl_slot_engine *e, rrl_carver *carver, const rrl_model_config *c, int32_t max_rows,
                          int32_t max_seqs) {
-    const size_t pool = rrl_kv_block_bytes(c) / (size_t)c->layers * (size_t)rrl_slot_blocks(max_rows, max_seqs);
+    const size_t pool =
+        rrl_kv_block_bytes(c) / (size_t)c->layers * (size_t)rrl_slot_blocks(max_rows, max_seqs);
     rrl_carver index = {0};
     rrl_slot_index_carve(NULL, &index, max_rows, max_seqs);
     rrl_activations_carve(e ? &e->a : NULL, carver, c, max_rows, true);
@@ -69,7 +71,10 @@ size_t rrl_slot_engine_bytes(const rrl_model_config *c, int32_t max_rows, int32_
 static void bind_forward(rrl_slot_engine *e) {
     const rrl_slot_index *x = &e->device;
     e->forward = (rrl_forward){
-        .batch = {.token = x->token, .position = x->position, .row_seq = x->row_seq, .seq_row = x->seq_row,
+        .batch = {.token = x->token,
+                  .position = x->position,
+                  .row_seq = x->row_seq,
+                  .seq_row = x->seq_row,
                   .adapter = x->adapter},
         .table = {x->table, e->stride},
         .writes = {.row = x->write_row, .block = x->write_block, .at = x->write_at},
@@ -142,7 +147,8 @@ static rrl_status reserve_lora(rrl_slot_engine *e, int32_t r16) {
 
 /* --- forward */
 
-rrl_status rrl_slot_forward(rrl_slot_engine *e, float *logp, float *entropy, const rrl_slot *s, rrl_adapter *a) {
+rrl_status rrl_slot_forward(rrl_slot_engine *e, float *logp, float *entropy, const rrl_slot *s,
+                            rrl_adapter *a) {
     rrl_device *d = e->m->device;
     const rrl_device_ops *ops = d->ops;
     e->adapter = NULL; /* until this pass is through there is nothing to go back from */
@@ -159,8 +165,8 @@ rrl_status rrl_slot_forward(rrl_slot_engine *e, float *logp, float *entropy, con
     RRL_TRY(rc);
     e->scored.rows = e->scratch.rows = e->n_scores;
     RRL_TRY(ops->gather(d, e->scored, e->a.hidden, e->device.score_row));
-    RRL_TRY(ops->lm_score(d, e->logp, e->lse, entropy ? e->entropy : NULL, e->scored, e->m->head, e->device.target,
-                          e->device.temperature, e->scratch));
+    RRL_TRY(ops->lm_score(d, e->logp, e->lse, entropy ? e->entropy : NULL, e->scored, e->m->head,
+                          e->device.target, e->device.temperature, e->scratch));
     const size_t bytes = (size_t)e->n_scores * sizeof(float);
     RRL_TRY(ops->download(d, logp, e->logp, bytes));
     if (entropy) RRL_TRY(ops->download(d, entropy, e->entropy, bytes));

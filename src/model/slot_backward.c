@@ -1,5 +1,5 @@
-/* Backward pass of a slot: layers in reverse, gradients of the adapter only (the base is frozen). Norms and SwiGLU are
- * computed again from what the forward kept: the same ops on the same bits. */
+/* Backward pass of a slot: layers in reverse, gradients of the adapter only (the base is frozen). Norms and
+ * SwiGLU are computed again from what the forward kept: the same ops on the same bits. */
 #include "model/slot.h"
 
 #include <math.h>
@@ -23,9 +23,10 @@ static void set_rows(rrl_slot_engine *e) {
     g->scored.rows = e->n_scores;
 }
 
-/* dx (+)= dy through the module's weight and its adapter; the adapter's own gradients are added to the flat vector. */
-static rrl_status project_backward(pass *p, int32_t layer, int module, rrl_tensor dx, rrl_tensor dy, rrl_tensor x,
-                                   bool accumulate) {
+/* dx (+)= dy through the module's weight and its adapter; the adapter's own gradients are added to the flat
+ * vector. */
+static rrl_status project_backward(pass *p, int32_t layer, int module, rrl_tensor dx, rrl_tensor dy,
+                                   rrl_tensor x, bool accumulate) {
     rrl_slot_engine *e = p->e;
     const int32_t index = layer * RRL_MODULES + module;
     const rrl_lora *lora = rrl_adapter_module(e->adapter, index);
@@ -34,7 +35,8 @@ static rrl_status project_backward(pass *p, int32_t layer, int module, rrl_tenso
     rrl_tensor us = e->a.layers[layer].us[module];
     us.cols = e->g.u.cols;
     e->a.modules[0] = lora;
-    const rrl_lora_args args = {.modules = e->a.modules, .dropout = e->forward.dropout, .module = (uint32_t)index};
+    const rrl_lora_args args = {
+        .modules = e->a.modules, .dropout = e->forward.dropout, .module = (uint32_t)index};
     float *da = p->gradient + (lora->a - e->adapter->data), *db = p->gradient + (lora->b - e->adapter->data);
     return p->ops->lora_backward(p->d, da, db, dx, e->g.u, dy, x, us, lora, &e->forward.batch, &args);
 }
@@ -62,8 +64,9 @@ static rrl_status attend_backward(pass *p, int32_t layer) {
     const rrl_model_config *c = p->c;
     RRL_TRY(p->ops->rms_norm(p->d, l->h, l->x, m->layers[layer].norm_in, c->rms_eps));
     RRL_TRY(project_backward(p, layer, RRL_MODULE_O, g->attended, g->x, l->attended, false));
-    RRL_TRY(p->ops->attention_backward(p->d, g->q, g->k, g->v, g->attended, l->attended, l->lse, l->q, l->k, l->v,
-                                       c->heads, c->head_dim, b, &p->e->parents, 1.0f / sqrtf((float)c->head_dim)));
+    RRL_TRY(p->ops->attention_backward(p->d, g->q, g->k, g->v, g->attended, l->attended, l->lse, l->q, l->k,
+                                       l->v, c->heads, c->head_dim, b, &p->e->parents,
+                                       1.0f / sqrtf((float)c->head_dim)));
     RRL_TRY(p->ops->rope(p->d, g->q, c->heads, c->head_dim, b, m->rope_cos, m->rope_sin, true));
     RRL_TRY(p->ops->rope(p->d, g->k, c->kv_heads, c->head_dim, b, m->rope_cos, m->rope_sin, true));
     RRL_TRY(project_backward(p, layer, RRL_MODULE_Q, g->h, g->q, l->h, false));
@@ -80,8 +83,8 @@ rrl_status rrl_slot_backward(rrl_slot_engine *e, float *gradient, const float *d
     const rrl_slot_gradients *g = &e->g;
     set_rows(e);
     RRL_TRY(p.ops->upload(d, e->dlogp, dlogp, (size_t)e->n_scores * sizeof *dlogp));
-    RRL_TRY(p.ops->lm_backward(d, g->scored, e->scored, e->m->head, e->device.target, e->device.temperature, e->lse,
-                               e->dlogp, e->scratch));
+    RRL_TRY(p.ops->lm_backward(d, g->scored, e->scored, e->m->head, e->device.target, e->device.temperature,
+                               e->lse, e->dlogp, e->scratch));
     RRL_TRY(p.ops->zero(d, g->h.data, g->h.rows * g->h.cols));
     RRL_TRY(p.ops->scatter_add(d, g->h, g->scored, e->device.score_row));
     RRL_TRY(p.ops->rms_norm_backward(d, g->x, g->h, e->a.last, e->m->norm_final, p.c->rms_eps, false));

@@ -5,17 +5,18 @@
 #include "model/forward.h"
 #include "model/slot.h"
 
-/* All that the ops index by. One block, filled on the host and uploaded whole; the device's has the same layout.
- * Sequence 0 is the prompt, 1 .. n_seqs the completions. The last token of a completion has no row: nothing follows. */
+/* All that the ops index by. One block, filled on the host and uploaded whole; the device's has the same
+ * layout. Sequence 0 is the prompt, 1 .. n_seqs the completions. The last token of a completion has no row:
+ * nothing follows. */
 typedef struct {
-    int32_t *token, *position, *row_seq;          /* [rows] */
-    int32_t *seq_row;                             /* [seqs+1] */
-    int32_t *adapter, *parent;                    /* [seqs] */
-    int32_t *table;                               /* [seqs, stride] */
-    int32_t *write_row, *write_block, *write_at;  /* [writes] */
-    int32_t *score_row, *target;                  /* [scores] row whose logits predict the token, the token */
-    float *temperature;                           /* [scores] */
-    uint32_t *seq_key, *seq_sample;               /* [seqs, 2], [seqs] dropout */
+    int32_t *token, *position, *row_seq;         /* [rows] */
+    int32_t *seq_row;                            /* [seqs+1] */
+    int32_t *adapter, *parent;                   /* [seqs] */
+    int32_t *table;                              /* [seqs, stride] */
+    int32_t *write_row, *write_block, *write_at; /* [writes] */
+    int32_t *score_row, *target;                 /* [scores] row whose logits predict the token, the token */
+    float *temperature;                          /* [scores] */
+    uint32_t *seq_key, *seq_sample;              /* [seqs, 2], [seqs] dropout */
 } rrl_slot_index;
 
 /* Gradients of the residual and of what one layer computes. */
@@ -35,8 +36,8 @@ struct rrl_slot_engine {
     char *host_block, *device_block;
     size_t index_bytes;
     rrl_activations a;
-    rrl_kv_pool pool; /* one layer: filled and read by each layer in turn */
-    rrl_tensor scored, scratch; /* [scores, hidden], [scores, RRL_VOCAB_BLOCK] */
+    rrl_kv_pool pool;                    /* one layer: filled and read by each layer in turn */
+    rrl_tensor scored, scratch;          /* [scores, hidden], [scores, RRL_VOCAB_BLOCK] */
     float *logp, *lse, *entropy, *dlogp; /* [scores] */
     rrl_slot_gradients g;
     /* the slot of the last forward */
@@ -55,8 +56,8 @@ void rrl_slot_index_carve(rrl_slot_index *index, rrl_carver *carver, int32_t max
 int32_t rrl_slot_blocks(int32_t max_rows, int32_t max_seqs);
 /** Block table columns. */
 int32_t rrl_slot_stride(int32_t max_rows);
-/** Check a slot against the engine and the model and fill e->host; sets the counts in e->forward and e->n_scores.
- *  Errors: RRL_ERR_RANGE. */
+/** Check a slot against the engine and the model and fill e->host; sets the counts in e->forward and
+ * e->n_scores. Errors: RRL_ERR_RANGE. */
 rrl_status rrl_slot_pack(rrl_slot_engine *e, const rrl_slot *s, bool adapted);
 
 #endif

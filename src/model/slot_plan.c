@@ -1,4 +1,5 @@
-/* Packing of a slot: rows, block tables, cache writes and scored rows, on the host. No numbers are computed here. */
+/* Packing of a slot: rows, block tables, cache writes and scored rows, on the host. No numbers are computed
+ * here. */
 #include "model/slot_parts.h"
 
 #include "base/random.h"
@@ -8,7 +9,8 @@ int32_t rrl_slot_stride(int32_t max_rows) {
 }
 
 int32_t rrl_slot_blocks(int32_t max_rows, int32_t max_seqs) {
-    /* A sequence of n own rows touches at most n / RRL_KV_BLOCK + 2 blocks, its first one being shared in part. */
+    /* A sequence of n own rows touches at most n / RRL_KV_BLOCK + 2 blocks, its first one being shared in
+     * part. */
     return max_rows / RRL_KV_BLOCK + 2 * (max_seqs + 1) + 1;
 }
 
@@ -46,20 +48,24 @@ static rrl_status check_slot(const rrl_slot_engine *e, const rrl_slot *s) {
     const rrl_model_config *c = &e->m->config;
     if (s->n_prompt < 1) return RRL_FAIL(RRL_ERR_RANGE, "a slot without a prompt");
     if (s->n_seqs < 1 || s->n_seqs > e->max_seqs)
-        return RRL_FAIL(RRL_ERR_RANGE, "a slot of %d completions in an engine for 1 to %d", s->n_seqs, e->max_seqs);
+        return RRL_FAIL(RRL_ERR_RANGE, "a slot of %d completions in an engine for 1 to %d", s->n_seqs,
+                        e->max_seqs);
     int64_t total = 0;
     for (int32_t i = 0; i < s->n_seqs; i++) {
         if (s->n_tokens[i] < 1) return RRL_FAIL(RRL_ERR_RANGE, "completion %d of a slot has no tokens", i);
         if ((int64_t)s->n_prompt + s->n_tokens[i] > c->max_positions)
-            return RRL_FAIL(RRL_ERR_RANGE, "prompt and completion %d have %d + %d tokens, the model has %d positions",
-                            i, s->n_prompt, s->n_tokens[i], c->max_positions);
+            return RRL_FAIL(RRL_ERR_RANGE,
+                            "prompt and completion %d have %d + %d tokens, the model has %d positions", i,
+                            s->n_prompt, s->n_tokens[i], c->max_positions);
         total += s->n_tokens[i];
     }
     if (s->n_prompt + total > e->max_rows)
-        return RRL_FAIL(RRL_ERR_RANGE, "a slot of %lld tokens in an engine for %d", (long long)(s->n_prompt + total),
-                        e->max_rows);
-    if (!(s->temperature > 0)) return RRL_FAIL(RRL_ERR_RANGE, "temperature %g of a slot", (double)s->temperature);
-    if (!(s->dropout >= 0 && s->dropout < 1)) return RRL_FAIL(RRL_ERR_RANGE, "dropout %g", (double)s->dropout);
+        return RRL_FAIL(RRL_ERR_RANGE, "a slot of %lld tokens in an engine for %d",
+                        (long long)(s->n_prompt + total), e->max_rows);
+    if (!(s->temperature > 0))
+        return RRL_FAIL(RRL_ERR_RANGE, "temperature %g of a slot", (double)s->temperature);
+    if (!(s->dropout >= 0 && s->dropout < 1))
+        return RRL_FAIL(RRL_ERR_RANGE, "dropout %g", (double)s->dropout);
     RRL_TRY(check_tokens(s->prompt, s->n_prompt, c, "prompt"));
     return check_tokens(s->tokens, total, c, "completions");
 }
@@ -77,12 +83,14 @@ static void add_write(rrl_slot_index *x, counts *n, int32_t row, int32_t block, 
 }
 
 /* Rows of one sequence: its tokens from position `first` on, each written to the sequence's own blocks. */
-static void add_rows(rrl_slot_engine *e, counts *n, int32_t seq, const int32_t *token, int32_t n_rows, int32_t first) {
+static void add_rows(rrl_slot_engine *e, counts *n, int32_t seq, const int32_t *token, int32_t n_rows,
+                     int32_t first) {
     rrl_slot_index *x = &e->host;
     int32_t *table = x->table + (int64_t)seq * e->stride;
     x->seq_row[seq] = n->rows;
     if (n_rows > 0) /* positions before the first block of its own are the prompt's, shared */
-        for (int32_t b = first / RRL_KV_BLOCK; b <= (first + n_rows - 1) / RRL_KV_BLOCK; b++) table[b] = n->blocks++;
+        for (int32_t b = first / RRL_KV_BLOCK; b <= (first + n_rows - 1) / RRL_KV_BLOCK; b++)
+            table[b] = n->blocks++;
     for (int32_t i = 0; i < n_rows; i++) {
         const int32_t p = first + i;
         x->token[n->rows] = token[i];
@@ -94,15 +102,17 @@ static void add_rows(rrl_slot_engine *e, counts *n, int32_t seq, const int32_t *
     x->seq_row[seq + 1] = n->rows;
 }
 
-/* A completion's table starts with the prompt's full blocks; the prompt's rows of the partly filled one are also
- * written to the completion's own. */
+/* A completion's table starts with the prompt's full blocks; the prompt's rows of the partly filled one are
+ * also written to the completion's own. */
 static void share_prompt(rrl_slot_engine *e, counts *n, int32_t seq, int32_t n_prompt) {
     rrl_slot_index *x = &e->host;
     int32_t *table = x->table + (int64_t)seq * e->stride;
     const int32_t full = n_prompt / RRL_KV_BLOCK;
     for (int32_t b = 0; b < full; b++) table[b] = x->table[b];
-    if (x->seq_row[seq] == x->seq_row[seq + 1]) return; /* a completion of one token has no rows and no blocks */
-    for (int32_t p = full * RRL_KV_BLOCK; p < n_prompt; p++) add_write(x, n, p, table[full], p % RRL_KV_BLOCK);
+    if (x->seq_row[seq] == x->seq_row[seq + 1])
+        return; /* a completion of one token has no rows and no blocks */
+    for (int32_t p = full * RRL_KV_BLOCK; p < n_prompt; p++)
+        add_write(x, n, p, table[full], p % RRL_KV_BLOCK);
 }
 
 /* Token t is predicted by the row before it: the prompt's last for the first token. */
