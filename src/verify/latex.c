@@ -351,7 +351,8 @@ static size_t degree_at(const cleaner *c) {
 static rrl_status character(cleaner *c, uint32_t cp) {
     int digit = rrl_point_digit(cp);
     if (digit >= 0) return put(c, (uint32_t)('0' + digit));
-    if (cp == ' ' || cp == '~' || cp == 0xA0 || cp == 0x2009 || cp == 0x202F) return put(c, ' ');
+    bool tie = cp == '~' && c->out->n && c->out->cp[c->out->n - 1] != ' '; /* elsewhere it is "about" */
+    if (cp == ' ' || tie || cp == 0xA0 || cp == 0x2009 || cp == 0x202F) return put(c, ' ');
     if (rrl_point_white(cp) || cp == '`' || cp == '"' || cp == 0x201C || cp == 0x201D) return put_gap(c);
     if (rrl_point_currency(cp)) {
         uint32_t last = last_solid(c, 0);

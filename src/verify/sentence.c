@@ -155,6 +155,13 @@ static bool read_power_of_unit(reader *r) {
     return true;
 }
 
+/* km/h, 12/hour; 12/x is a quotient. */
+static bool per_unit(const reader *r) {
+    uint32_t previous = before(r, r->i);
+    bool word = rrl_point_letter(at(r, r->i + 1)) && rrl_point_letter(at(r, r->i + 2));
+    return rrl_point_letter(previous) ? rrl_point_letter(at(r, r->i + 1)) : r->i == r->end && word;
+}
+
 /* One character outside numbers. */
 static bool read_other(reader *r) {
     uint32_t c = r->p[r->i];
@@ -165,7 +172,7 @@ static bool read_other(reader *r) {
         if (c == '^') return read_power_of_unit(r);
         if (c == '.' && (at(r, r->i + 1) == ' ' || r->i + 1 == r->n)) r->sentence = true;
         allowed = allowed || c == '.' || c == ',' || c == '(' || c == ')' || c == 0xB2 || c == 0xB3 ||
-                  (c == '/' && rrl_point_letter(before(r, r->i)) && rrl_point_letter(at(r, r->i + 1)));
+                  (c == '/' && per_unit(r));
     }
     r->i++;
     return allowed;
