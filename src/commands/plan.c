@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/config_check.h"
 #include "learn/learner.h"
 
 enum { OPTIMISER_VECTORS = 5, /* gradient, scratch, two moments, one node of the tree */ MIB = 1 << 20 };
@@ -39,7 +40,7 @@ static void print_layout(const rrl_setup *s, const rrl_options *o, int32_t slots
     const rrl_team *t = s->team;
     printf("layout       %d team(s) of %d rank(s): %s %d generators, %d verifiers, %d learners; %d thread(s) a rank\n",
            t->count, t->size, t->colocated ? "colocated," : "split,", t->generators.n, t->verifiers.n, t->learners.n,
-           rrl_engine_threads(s->config, (int)o->threads, t->ranks_on_node));
+           rrl_engine_threads(s->config, (int)o->threads, t));
     if (trains && t->learners.n > slots)
         printf("note         %d of %d learners idle: a step has %d slots (training.slot_rows)\n", t->learners.n - slots,
                t->learners.n, slots);

@@ -1,9 +1,7 @@
 /* From a command line to a team with an open engine. */
-#define _GNU_SOURCE
 #include "commands/setup.h"
 
 #include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,23 +25,21 @@ rrl_status rrl_setup_open(rrl_setup *s, const rrl_options *o, rrl_command_contex
 }
 
 static void banner(const rrl_setup *s, rrl_command_context *ctx, int threads) {
-    cpu_set_t set;
     const rrl_team *t = s->team;
-    int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
     if (ctx->rank != 0) return;
     rrl_event(ctx->log, RRL_LOG_INFO, "start", "rrl=%s teams=%d ranks=%d threads=%d generators=%d verifiers=%d "
               "learners=%d device=%s isa=%s numeric=%s", RRL_VERSION, t->count, t->size, threads, t->generators.n,
               t->verifiers.n, t->learners.n, s->engine->device ? "cpu" : "none",
               s->engine->device ? rrl_device_isa(s->engine->device) : "none",
               s->engine->device ? rrl_device_numeric_path(s->engine->device) : "none");
-    if (threads * t->ranks_on_node > cores)
+    if (threads * t->ranks_on_node > t->cores_on_node)
         rrl_event(ctx->log, RRL_LOG_WARN, "oversubscribed", "ranks_on_node=%d threads=%d cores=%d advice=%s",
-                  t->ranks_on_node, threads, cores, rrl_log_quoted("fewer ranks or --threads 1"));
+                  t->ranks_on_node, threads, t->cores_on_node, rrl_log_quoted("fewer ranks or --threads 1"));
 }
 
 rrl_status rrl_setup_engine(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, bool train) {
     RRL_TRY(rrl_engine_open(&s->engine, s->team, s->config, train, o->isa, (int)o->threads));
-    banner(s, ctx, rrl_engine_threads(s->config, (int)o->threads, s->team->ranks_on_node));
+    banner(s, ctx, rrl_engine_threads(s->config, (int)o->threads, s->team));
     return RRL_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "commands/commands.h"
 #include "commands/plan.h"
 #include "commands/setup.h"
+#include "config/config_check.h"
 #include "report/report.h"
 
 /* All teams are through: the table of what stands in the records. */

@@ -3,15 +3,14 @@
 #include "commands/plan.h"
 #include "commands/setup.h"
 
-/* A config with an experiment that names seeds and levels is a study; else a training run, else an evaluation. */
+/* A config whose experiment names more than one clean condition is a study; else a training run, else an evaluation. */
 static rrl_purpose purpose_of(const rrl_config *c) {
-    if (c->experiment.n_arms > 0 || c->experiment.levels.n > 1 || c->experiment.seeds.n > 1 ||
-        c->experiment.corruption.kind != RRL_CORRUPT_NONE || c->experiment.mode == RRL_MODE_FIXTURE)
-        return RRL_FOR_STUDY;
-    if (c->generation.temperature == 0 || c->generation.num_generations == 1 ||
-        c->model.backend == RRL_BACKEND_FIXTURE)
-        return RRL_FOR_EVAL;
-    return RRL_FOR_TRAIN;
+    const rrl_experiment_config *x = &c->experiment;
+    bool one = x->n_arms == 1 && x->arms[0].n_members == 0 && x->arms[0].corruption.kind == RRL_CORRUPT_NONE &&
+               x->arms[0].levels.n == 1 && x->seeds.n == 1;
+    if (!one || x->mode == RRL_MODE_FIXTURE) return RRL_FOR_STUDY;
+    bool samples = c->generation.temperature > 0 && c->generation.num_generations > 1;
+    return samples && c->model.backend != RRL_BACKEND_FIXTURE ? RRL_FOR_TRAIN : RRL_FOR_EVAL;
 }
 
 rrl_status rrl_command_validate(const rrl_options *o, rrl_command_context *ctx) {

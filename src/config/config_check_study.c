@@ -22,6 +22,7 @@ bool rrl_method_is_trained(const char *method) {
 }
 
 bool rrl_study_trains(const rrl_config *c) {
+    if (c->experiment.mode == RRL_MODE_FIXTURE) return false;
     for (int64_t i = 0; i < c->experiment.n_arms; i++)
         for (int64_t j = 0; j < c->experiment.arms[i].methods.n; j++)
             if (rrl_method_is_trained(c->experiment.arms[i].methods.v[j])) return true;

@@ -1,8 +1,6 @@
 /* Opening model, tokenizer and question pools for a team. */
-#define _GNU_SOURCE
 #include "roles/engine.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,15 +9,13 @@
 #include "base/text.h"
 #include "config/config_paths.h"
 
-int rrl_engine_threads(const rrl_config *config, int given, int ranks_on_node) {
+int rrl_engine_threads(const rrl_config *config, int given, const rrl_team *team) {
     int64_t omp = 0;
     const char *text = getenv("OMP_NUM_THREADS");
-    cpu_set_t set;
     if (given > 0) return given;
     if (config->model.cpu_threads > 0) return (int)config->model.cpu_threads;
     if (text && rrl_parse_int64(&omp, text) && omp > 0 && omp <= 4096) return (int)omp;
-    int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    int threads = cores / (ranks_on_node > 0 ? ranks_on_node : 1);
+    int threads = team->cores_on_node / team->ranks_on_node;
     return threads > 0 ? threads : 1;
 }
 
@@ -112,7 +108,7 @@ static rrl_status open_model(rrl_engine *e, const rrl_team *team, const char *is
     if (c->model.dtype == RRL_DTYPE_BF16 || c->generation.kv_dtype == RRL_KV_BF16)
         return RRL_FAIL(RRL_ERR_CONFIG, "%s bfloat16: this version computes in float32; use auto or float32",
                         c->model.dtype == RRL_DTYPE_BF16 ? "model.dtype" : "generation.kv_dtype");
-    RRL_TRY(rrl_cpu_open(&e->device, isa ? isa : "auto", rrl_engine_threads(c, threads, team->ranks_on_node)));
+    RRL_TRY(rrl_cpu_open(&e->device, isa ? isa : "auto", rrl_engine_threads(c, threads, team)));
     RRL_TRY(rrl_model_open(&e->model, e->device, e->model_dir));
     memcpy(e->model_digest, rrl_model_digest(e->model), sizeof e->model_digest);
     return rrl_rollout_open(&e->rollout, e->model, (int32_t)c->generation.batch_limit,

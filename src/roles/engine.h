@@ -38,7 +38,7 @@ rrl_status rrl_engine_open(rrl_engine **out, rrl_team *team, const rrl_config *c
 /** The engine without weights, for plans: config, tokenizer, prompts and pools. Local. */
 rrl_status rrl_engine_open_plan(rrl_engine **out, const rrl_config *config, bool train);
 void rrl_engine_close(rrl_engine **e);
-/** Threads for this rank: given, else config, else OMP_NUM_THREADS, else cores of the affinity mask / ranks on node. */
-int rrl_engine_threads(const rrl_config *config, int given, int ranks_on_node);
+/** Threads for this rank: given, else config, else OMP_NUM_THREADS, else the node's share: cores / ranks. */
+int rrl_engine_threads(const rrl_config *config, int given, const rrl_team *team);
 
 #endif

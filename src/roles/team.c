@@ -1,6 +1,8 @@
 /* Dividing ranks into teams and roles; agreements between them. */
+#define _GNU_SOURCE
 #include "roles/team.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -50,6 +52,15 @@ static rrl_status set_communicators(rrl_team *t) {
     return rrl_mailbox_open(&t->scored, t);
 }
 
+/* Cores that the ranks of a node may use together: the union of their affinity masks (mpirun may bind each to its own). */
+static int cores_of(MPI_Comm node) {
+    cpu_set_t mine, all;
+    CPU_ZERO(&mine);
+    if (sched_getaffinity(0, sizeof mine, &mine) != 0) CPU_SET(0, &mine);
+    MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, node);
+    return CPU_COUNT(&all);
+}
+
 static rrl_status split_world(rrl_team *t, MPI_Comm world, const rrl_parallel_config *p, bool study) {
     int rank, size, per = (int)p->ranks_per_team;
     MPI_Comm node;
@@ -69,6 +80,7 @@ static rrl_status split_world(rrl_team *t, MPI_Comm world, const rrl_parallel_co
         MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node) != MPI_SUCCESS)
         return RRL_FAIL(RRL_ERR_COMM, "%d ranks could not be split into teams", size);
     MPI_Comm_size(node, &t->ranks_on_node);
+    t->cores_on_node = cores_of(node);
     MPI_Comm_free(&node);
     MPI_Comm_rank(t->comm, &t->rank);
     MPI_Comm_size(t->comm, &t->size);

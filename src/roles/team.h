@@ -39,7 +39,7 @@ typedef struct {
     MPI_Comm learning; /* learners: gradient sums (MPI_COMM_NULL elsewhere) */
     MPI_Comm adapter;  /* learner 0 and pure generators: new adapters (MPI_COMM_NULL elsewhere) */
     int rank, size;
-    int ranks_on_node;
+    int ranks_on_node, cores_on_node; /* ranks of this job on the node, and the cores they may use together */
     int index, count; /* this team among all teams */
     int64_t epoch;    /* runs begun: groups of a run that failed are told from those of the next */
     rrl_role generators, verifiers, learners;

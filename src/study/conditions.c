@@ -67,26 +67,13 @@ static rrl_status make_condition(rrl_condition *c, const rrl_config *study, cons
     return RRL_OK;
 }
 
-/* The arms as they run: those of experiment.arms, or one named by experiment.corruption. */
-static const rrl_arm_config *arms_of(const rrl_config *study, rrl_arm_config *one, int64_t *n) {
-    const char *const *kinds = RRL_ENUM_TEXTS(RRL_CORRUPTION_LIST);
-    if (study->experiment.n_arms > 0) {
-        *n = study->experiment.n_arms;
-        return study->experiment.arms;
-    }
-    *one = (rrl_arm_config){.name = (char *)kinds[study->experiment.corruption.kind],
-                            .corruption = study->experiment.corruption};
-    *n = 1;
-    return one;
-}
-
 static rrl_status arm_conditions(rrl_condition **list, size_t *room, int64_t *n, const rrl_config *study,
                                  const rrl_arm_config *arm) {
     double fixed_level = 0; /* not read: fixed members have no level */
     char *audit[] = {(char *)AUDIT_METHOD};
     const rrl_experiment_config *x = &study->experiment;
-    rrl_reals levels = arm->levels.n > 0 ? arm->levels : x->levels;
-    rrl_texts methods = arm->methods.n > 0 ? arm->methods : x->methods;
+    rrl_reals levels = arm->levels;
+    rrl_texts methods = arm->methods;
     if (arm->n_members > 0) levels = (rrl_reals){&fixed_level, 1};
     if (x->mode == RRL_MODE_FIXTURE) methods = (rrl_texts){audit, 1};
     for (int64_t l = 0; l < levels.n; l++)
@@ -114,11 +101,10 @@ static rrl_status check_distinct(const rrl_condition *c, int64_t n) {
 rrl_status rrl_conditions_list(rrl_condition **out, int64_t *n, const rrl_config *study) {
     rrl_status rc = RRL_OK;
     rrl_condition *list = NULL;
-    rrl_arm_config one;
     size_t room = 0;
-    int64_t count = 0, n_arms = 0;
-    const rrl_arm_config *arms = arms_of(study, &one, &n_arms);
-    for (int64_t a = 0; a < n_arms; a++) RRL_GOTO(arm_conditions(&list, &room, &count, study, &arms[a]));
+    int64_t count = 0;
+    for (int64_t a = 0; a < study->experiment.n_arms; a++)
+        RRL_GOTO(arm_conditions(&list, &room, &count, study, &study->experiment.arms[a]));
     RRL_GOTO(check_distinct(list, count));
     *out = list;
     *n = count;
@@ -126,14 +112,4 @@ rrl_status rrl_conditions_list(rrl_condition **out, int64_t *n, const rrl_config
 done:
     rrl_conditions_free(&list, count);
     return rc;
-}
-
-bool rrl_study_trains(const rrl_config *study) {
-    rrl_condition *list = NULL;
-    int64_t n = 0;
-    bool trains = false;
-    if (rrl_conditions_list(&list, &n, study) != RRL_OK) return true; /* the error comes again where it is returned */
-    for (int64_t i = 0; i < n; i++) trains = trains || list[i].trains;
-    rrl_conditions_free(&list, n);
-    return trains;
 }

@@ -19,9 +19,6 @@ typedef struct {
 rrl_status rrl_conditions_list(rrl_condition **out, int64_t *n, const rrl_config *study);
 void rrl_conditions_free(rrl_condition **c, int64_t n);
 
-/** Whether any condition of the study trains. */
-bool rrl_study_trains(const rrl_config *study);
-
 /** Run what is not complete; collective over the team. study.json is created exclusively by the first and compared by
  *  the others. Returns RRL_OK when every condition is complete, RRL_ERR_REQUEUE when stopped by a signal, else the status
  *  of the first failure (others went on if experiment.continue_on_error). */
