@@ -51,7 +51,7 @@ static void names_and_sizes(void) {
     CHECK(rrl_adapter_module(a, 13)->scale == 2.0f && rrl_adapter_module(a, 13)->k == 112);
     CHECK(rrl_adapter_module(a, 14) == NULL && rrl_adapter_module(a, -1) == NULL);
     rrl_adapter_close(&a);
-    /* the published size of Qwen2.5-0.5B at r 8 (docs/reference.md) */
+    /* the published size of Qwen2.5-0.5B at r 8 */
     const rrl_model_config qwen = {.hidden = 896,
                                    .layers = 24,
                                    .heads = 14,

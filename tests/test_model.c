@@ -362,6 +362,19 @@ static void memory(rrl_device *d) {
     memory_of(&counting, "qwen2");
 }
 
+/* The model that comes with the program; its README gives the sizes. */
+static void embedded(rrl_device *d) {
+    rrl_model *m = NULL;
+    const rrl_adapter_spec spec = {.r = 8, .alpha = 16};
+    if (!CHECK_OK(rrl_model_open(&m, d, RRL_SOURCE_DIR "/data/tiny"))) return;
+    const rrl_model_config *c = rrl_model_dims(m);
+    CHECK(c->hidden == 128 && c->layers == 4 && c->vocab == 562 && c->head_dim == 32 && c->tied);
+    CHECK(c->n_eos == 1 && c->eos[0] == 2);
+    /* r (in + out): q 256, k and v 192, o 256, gate, up, down 384 */
+    CHECK_EQ_INT(rrl_adapter_size_of(m, &spec), 4 * 8 * (256 + 2 * 192 + 256 + 3 * 384));
+    rrl_model_close(&m);
+}
+
 int main(void) {
     rrl_device *d = NULL;
     golden_files();
@@ -372,6 +385,7 @@ int main(void) {
     storage_refusals(d);
     rmdir(dir);
     memory(d);
+    embedded(d);
     rrl_device_close(&d);
     return CHECK_DONE();
 }
