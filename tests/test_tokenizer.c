@@ -94,8 +94,8 @@ static double seconds_for(const rrl_tokenizer *t, const char *unit, size_t len) 
 
 /* One piece of 256 KiB takes a tenth of a second; quadratic merging would take minutes. */
 static void test_time(const char *golden) {
-    static const char *const UNITS[] = {"a",     "ab",        "!", "\n", " ", "0", "word and word ",
-                                        "<|im_", "<|im_end|>"};
+    static const char *const UNITS[] = {
+        "a", "ab", "!", "\n", " ", "0", "word and word ", "<|im_", "\u0301\u0327", "e\u0f73", "<|im_end|>"};
     char path[4096];
     for (int k = 0; k < 2; k++) {
         rrl_tokenizer *t = NULL;

@@ -23,6 +23,13 @@ static const struct {
     {0x1e2ae, 0x1e2ae}, {0x1e2ec, 0x1e2ef}, {0x1e4ec, 0x1e4ef},
 };
 
+enum { MAX_PARTS = 32 }; /* characters of one decomposition; Unicode has at most 4 */
+
+typedef struct {
+    int32_t *data;
+    size_t n, capacity;
+} code_points;
+
 static bool is_newer(uint32_t cp) {
     if (cp < NEWER[0].first) return false;
     for (size_t i = 0; i < sizeof NEWER / sizeof *NEWER; i++)
@@ -36,16 +43,62 @@ static bool is_ascii(const char *text, size_t len) {
     return true;
 }
 
+static int combining_class(int32_t cp) {
+    return (int)utf8proc_get_property(cp)->combining_class;
+}
+
+static rrl_status decompose(code_points *c, const char *text, size_t len) {
+    for (const char *p = text, *end = text + len; p < end;) {
+        int32_t cp = (int32_t)rrl_utf8_next(&p, end);
+        RRL_TRY(rrl_grow(&c->data, &c->capacity, c->n + MAX_PARTS, sizeof *c->data, "NFC"));
+        int class = 0;
+        utf8proc_ssize_t n =
+            utf8proc_decompose_char(cp, c->data + c->n, MAX_PARTS, UTF8PROC_DECOMPOSE, &class);
+        if (n < 0 || n > MAX_PARTS)
+            return RRL_FAIL(RRL_ERR_INTERNAL, "NFC: U+%04X cannot be decomposed", (unsigned)cp);
+        c->n += (size_t)n;
+    }
+    return RRL_OK;
+}
+
+static int by_key(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Canonical order of the marks cps[n]: by class, equal ones as they were. A key is class, place, character.
+ */
+static rrl_status order_marks(int32_t *cps, size_t n) {
+    bool ordered = true;
+    for (size_t i = 1; i < n && ordered; i++)
+        ordered = combining_class(cps[i - 1]) <= combining_class(cps[i]);
+    if (ordered) return RRL_OK;
+    uint64_t *keys = NULL;
+    RRL_TRY(rrl_alloc(&keys, n, sizeof *keys, "NFC"));
+    for (size_t i = 0; i < n; i++)
+        keys[i] = (uint64_t)combining_class(cps[i]) << 56 | (uint64_t)i << 24 | (uint32_t)cps[i];
+    qsort(keys, n, sizeof *keys, by_key);
+    for (size_t i = 0; i < n; i++) cps[i] = (int32_t)(keys[i] & 0xffffff);
+    free(keys);
+    return RRL_OK;
+}
+
+/* utf8proc_map would do all of this, but it sorts marks by swapping neighbours: a text of a few ten thousand
+ * would take minutes. */
 static rrl_status put_form(rrl_buffer *out, const char *text, size_t len) {
     if (is_ascii(text, len)) return rrl_buffer_put(out, text, len);
-    utf8proc_uint8_t *form = NULL;
-    utf8proc_ssize_t n = utf8proc_map((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)len, &form,
-                                      UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-    if (n < 0)
-        return RRL_FAIL(n == UTF8PROC_ERROR_NOMEM ? RRL_ERR_NOMEM : RRL_ERR_DATA,
-                        "NFC of %zu bytes of text: %s", len, utf8proc_errmsg(n));
-    rrl_status rc = rrl_buffer_put(out, form, (size_t)n);
-    free(form);
+    rrl_status rc = RRL_OK;
+    code_points c = {0};
+    RRL_GOTO(decompose(&c, text, len));
+    for (size_t i = 0, first; i < c.n; i++) {
+        for (first = i; i < c.n && combining_class(c.data[i]);) i++;
+        RRL_GOTO(order_marks(c.data + first, i - first));
+    }
+    utf8proc_ssize_t n =
+        utf8proc_normalize_utf32(c.data, (utf8proc_ssize_t)c.n, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    for (utf8proc_ssize_t i = 0; i < n; i++) RRL_GOTO(rrl_utf8_put(out, (uint32_t)c.data[i]));
+done:
+    free(c.data);
     return rc;
 }
 
