@@ -109,7 +109,7 @@ static int32_t context_of(const rrl_model_config *c, int32_t max_positions) {
     return max_positions < c->max_positions ? max_positions : c->max_positions;
 }
 
-/* --- opening and closing ------------------------------------------------------------------------------------------ */
+/* --- opening and closing */
 
 static rrl_status open_host(rrl_rollout *r) {
     const size_t n = (size_t)r->batch_limit, stride = (size_t)r->stride;
@@ -201,7 +201,7 @@ const rrl_rollout_counters *rrl_rollout_counts(const rrl_rollout *r) {
     return &r->counters;
 }
 
-/* --- parts and seats ---------------------------------------------------------------------------------------------- */
+/* --- parts and seats */
 
 static void drop_blocks(rrl_rollout *r, const int32_t *table, int32_t *n_blocks) {
     for (int32_t i = 0; i < *n_blocks; i++) rrl_kv_blocks_drop(r->blocks, table[i]);
@@ -325,7 +325,7 @@ static rrl_status fill_seats(rrl_rollout *r) {
     return d->ops->kv_copy(d, &r->pool, r->device_copy_from, r->device_copy_to, r->n_copies);
 }
 
-/* --- a step ------------------------------------------------------------------------------------------------------- */
+/* --- a step */
 
 static rrl_status add_draw(rrl_rollout *r, int32_t row, int32_t slot, int32_t sample, int32_t number) {
     const part *p = &r->parts[slot];
@@ -465,7 +465,7 @@ static rrl_status step(run *u) {
     return RRL_OK;
 }
 
-/* --- handing over ------------------------------------------------------------------------------------------------- */
+/* --- handing over */
 
 /* Close the gaps between completions and call back. */
 static rrl_status deliver(run *u, part *p) {
