@@ -1,0 +1,146 @@
+/* The sentence under the main table. It counts and quotes numbers of the tables and says nothing else. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "report/report_text.h"
+
+static const char ACCURACY[] = "independent_accuracy";
+
+/* An arm and level where base, baseline and robust were all measured. */
+typedef struct {
+    const char *arm;
+    double level, base;
+    const rrl_report_difference *baseline, *robust, *between; /* - base, - base, robust - baseline */
+} cell;
+
+static bool cell_at(cell *out, const rrl_report_numbers *n, size_t i) {
+    const rrl_report_condition *c = n->section->v[i];
+    const rrl_report_aggregate *base = rrl_report_find_aggregate(n, c->arm, c->level, "base", ACCURACY);
+    *out = (cell){.arm = c->arm,
+                  .level = c->level,
+                  .base = base ? base->mean : NAN,
+                  .baseline = rrl_report_find_difference(n, c->arm, c->level, "baseline", "base", ACCURACY),
+                  .robust = rrl_report_find_difference(n, c->arm, c->level, "robust", "base", ACCURACY),
+                  .between = rrl_report_find_difference(n, c->arm, c->level, "robust", "baseline", ACCURACY)};
+    return base && out->baseline && out->robust && out->between && out->baseline->n_seeds &&
+           out->robust->n_seeds && out->between->n_seeds;
+}
+
+void rrl_report_cell_name(char out[96], const char *arm, double level) {
+    char number[RRL_NUMBER_CHARS] = "fixed";
+    if (!isnan(level)) rrl_format_double(number, level);
+    if (*arm)
+        snprintf(out, 96, "%.60s %s", arm, number);
+    else
+        snprintf(out, 96, "%s%s", isnan(level) ? "all" : "level ", isnan(level) ? "" : number);
+}
+
+/* --- wrapped text */
+
+typedef struct {
+    rrl_buffer *b;
+    int columns, at;
+} wrap;
+
+static rrl_status words(wrap *w, const char *text) {
+    while (*text) {
+        size_t len = strcspn(text, " ");
+        if (w->at && w->at + 1 + (int)len > w->columns) {
+            RRL_TRY(rrl_buffer_puts(w->b, "\n"));
+            w->at = 0;
+        } else if (w->at) {
+            RRL_TRY(rrl_buffer_puts(w->b, " "));
+            w->at++;
+        }
+        RRL_TRY(rrl_buffer_put(w->b, text, len));
+        w->at += (int)len;
+        text += len;
+        while (*text == ' ') text++;
+    }
+    return RRL_OK;
+}
+
+/* --- the finding */
+
+typedef struct {
+    int measured, lost, kept, above, below;
+    double least, most; /* robust - baseline over all cells */
+} counts;
+
+static counts count(const rrl_report_numbers *n) {
+    counts k = {.least = INFINITY, .most = -INFINITY};
+    for (size_t i = 0; i < n->section->n; i = rrl_report_cell_end(n->section, i)) {
+        cell c;
+        if (!cell_at(&c, n, i)) continue;
+        bool lost = c.baseline->mean < 0;
+        k.measured++;
+        k.lost += lost;
+        k.kept += lost && c.robust->mean >= 0;
+        k.above += c.between->low > 0;
+        k.below += c.between->high < 0;
+        k.least = fmin(k.least, c.between->mean);
+        k.most = fmax(k.most, c.between->mean);
+    }
+    return k;
+}
+
+/* A difference with its interval, where it has one. */
+static void quote(char out[64], const rrl_report_difference *d) {
+    if (isnan(d->low))
+        snprintf(out, 64, "%+.3f", d->mean);
+    else
+        snprintf(out, 64, "%+.3f [%+.3f, %+.3f]", d->mean, d->low, d->high);
+}
+
+static rrl_status quote_loss(wrap *w, const cell *c) {
+    char name[96], text[640], baseline[64], robust[64];
+    rrl_report_cell_name(name, c->arm, c->level);
+    quote(baseline, c->baseline);
+    quote(robust, c->robust);
+    snprintf(text, sizeof text, "At %s: base %.3f, baseline %s, robust %s.", name, c->base, baseline, robust);
+    return words(w, text);
+}
+
+static rrl_status quote_losses(wrap *w, const rrl_report_numbers *n) {
+    enum { QUOTED = 6 };
+    int quoted = 0;
+    for (size_t i = 0; i < n->section->n && quoted < QUOTED; i = rrl_report_cell_end(n->section, i)) {
+        cell c;
+        if (!cell_at(&c, n, i) || !(c.baseline->mean < 0)) continue;
+        RRL_TRY(quote_loss(w, &c));
+        quoted++;
+    }
+    return RRL_OK;
+}
+
+rrl_status rrl_report_finding(rrl_buffer *b, const rrl_report_numbers *n, int columns) {
+    wrap w = {b, columns, 0};
+    char text[512];
+    counts k = count(n);
+    if (!k.measured)
+        return words(
+            &w,
+            "base, baseline and robust were not all measured at any arm and level, so these records do not "
+            "say whether robust keeps correctness that baseline loses.");
+    snprintf(
+        text, sizeof text,
+        "Correctness by the independent judge, at the %d arm-levels where base, baseline and robust were all "
+        "measured: baseline's mean accuracy is below base at %d.",
+        k.measured, k.lost);
+    RRL_TRY(words(&w, text));
+    if (k.lost)
+        snprintf(text, sizeof text, "Of these %d, robust is at or above base at %d and below it at %d.",
+                 k.lost, k.kept, k.lost - k.kept);
+    else
+        snprintf(text, sizeof text, "So there was no loss that robust could have prevented.");
+    RRL_TRY(words(&w, text));
+    RRL_TRY(quote_losses(&w, n));
+    snprintf(text, sizeof text,
+             "robust - baseline runs from %+.3f to %+.3f; its 95 %% interval over questions lies above 0 at "
+             "%d and below "
+             "0 at %d of the %d.",
+             k.least, k.most, k.above, k.below, k.measured);
+    return words(&w, text);
+}

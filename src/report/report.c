@@ -1,0 +1,179 @@
+/* The two entries of the report: the files, and the table for a terminal. */
+#include "report/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "report/report_csv.h"
+#include "report/report_text.h"
+
+/* Everything read and worked out. */
+typedef struct {
+    rrl_report_data data;
+    rrl_report_sections sections;
+    rrl_report_numbers *numbers; /* [sections.n] */
+} report;
+
+static void close_report(report *r) {
+    for (size_t i = 0; r->numbers && i < r->sections.n; i++) rrl_report_numbers_free(&r->numbers[i]);
+    free(r->numbers);
+    rrl_report_sections_free(&r->sections);
+    rrl_report_data_free(&r->data);
+}
+
+static rrl_status open_report(report *r, const char *dir) {
+    RRL_TRY(rrl_report_data_read(&r->data, dir));
+    RRL_TRY(rrl_report_sections_make(&r->sections, &r->data));
+    RRL_TRY(rrl_alloc(&r->numbers, r->sections.n, sizeof *r->numbers, "sections of a report"));
+    for (size_t i = 0; i < r->sections.n; i++)
+        RRL_TRY(rrl_report_numbers_make(&r->numbers[i], &r->sections.v[i]));
+    return RRL_OK;
+}
+
+/* --- files */
+
+static rrl_status publish_csv(const char *folder, const char *file, rrl_report_csv *write,
+                              const rrl_report_numbers *n) {
+    rrl_buffer text = {0};
+    char *path = NULL;
+    rrl_status rc;
+    RRL_GOTO(write(&text, n));
+    RRL_GOTO(rrl_path_join(&path, folder, file));
+    RRL_GOTO(rrl_file_publish(path, text.data, text.len));
+done:
+    free(path);
+    rrl_buffer_free(&text);
+    return rc;
+}
+
+static rrl_status publish_section(const char *folder, const rrl_report_numbers *n) {
+    RRL_TRY(rrl_dir_make(folder));
+#define X(file, function) RRL_TRY(publish_csv(folder, file, function, n));
+    RRL_REPORT_CSV_LIST(X)
+#undef X
+    return RRL_OK;
+}
+
+/* Take away what an earlier report left where this one writes nothing, so that no old table is taken for a
+ * new one. */
+static rrl_status remove_csv(const char *folder) {
+#define X(file, function) file,
+    static const char *const FILES[] = {RRL_REPORT_CSV_LIST(X)};
+#undef X
+    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+        char *path;
+        RRL_TRY(rrl_path_join(&path, folder, FILES[i]));
+        (void)unlink(path);
+        free(path);
+    }
+    (void)rmdir(folder); /* succeeds where the folder held nothing else */
+    return RRL_OK;
+}
+
+static rrl_status remove_old(const char *out, size_t n_sections) {
+    rrl_status rc = RRL_OK;
+    char **names = NULL, *path = NULL;
+    size_t n = 0, number;
+    if (!rrl_dir_exists(out)) return RRL_OK;
+    if (n_sections != 1) RRL_GOTO(remove_csv(out));
+    if (!rrl_dir_exists(out)) return RRL_OK;
+    RRL_GOTO(rrl_dir_list(&names, &n, out));
+    for (size_t i = 0; i < n; i++) {
+        if (sscanf(names[i], "section-%zu", &number) != 1 || (n_sections > 1 && number <= n_sections))
+            continue;
+        free(path);
+        path = NULL;
+        RRL_GOTO(rrl_path_join(&path, out, names[i]));
+        RRL_GOTO(remove_csv(path));
+    }
+done:
+    free(path);
+    rrl_names_free(&names, n);
+    return rc;
+}
+
+static rrl_status publish(const report *r, const char *dir) {
+    enum { FOLDER_CHARS = 32 };
+    size_t n = r->sections.n;
+    rrl_buffer text = {0};
+    char *out = NULL, *path = NULL, (*folders)[FOLDER_CHARS] = NULL;
+    const char **names = NULL;
+    rrl_status rc;
+    RRL_GOTO(rrl_path_join(&out, dir, "report"));
+    RRL_GOTO(rrl_alloc(&folders, n, sizeof *folders, "folders"));
+    RRL_GOTO(rrl_alloc(&names, n, sizeof *names, "folders"));
+    RRL_GOTO(remove_old(out, n));
+    for (size_t i = 0; i < n; i++) {
+        if (n > 1) snprintf(folders[i], FOLDER_CHARS, "section-%zu", i + 1);
+        names[i] = folders[i];
+        free(path);
+        path = NULL;
+        RRL_GOTO(rrl_path_join(&path, out, names[i]));
+        RRL_GOTO(publish_section(path, &r->numbers[i]));
+    }
+    RRL_GOTO(rrl_report_markdown(&text, &r->data, r->numbers, n, names));
+    free(path);
+    path = NULL;
+    RRL_GOTO(rrl_dir_make(out));
+    RRL_GOTO(rrl_path_join(&path, out, "report.md"));
+    RRL_GOTO(rrl_file_publish(path, text.data, text.len));
+done:
+    free(names);
+    free(folders);
+    free(path);
+    free(out);
+    rrl_buffer_free(&text);
+    return rc;
+}
+
+rrl_status rrl_report_write(const char *dir) {
+    report r = {0};
+    rrl_c_locale locale = rrl_c_locale_enter();
+    rrl_status rc = open_report(&r, dir);
+    if (rc == RRL_OK) rc = publish(&r, dir);
+    rrl_c_locale_leave(locale);
+    close_report(&r);
+    return rc;
+}
+
+/* --- table */
+
+static rrl_status table(rrl_buffer *b, const report *r) {
+    for (size_t i = 0; i < r->sections.n; i++) {
+        const rrl_report_numbers *n = &r->numbers[i];
+        if (r->sections.n > 1)
+            RRL_TRY(rrl_buffer_printf(b, "%sSection %zu of %zu: %zu records\n", i ? "\n" : "", i + 1,
+                                      r->sections.n, n->section->n));
+        if (!n->n_aggregates) {
+            RRL_TRY(rrl_buffer_puts(b, "No evaluation is recorded yet.\n"));
+            continue;
+        }
+        RRL_TRY(rrl_report_text_table(b, n));
+        RRL_TRY(rrl_buffer_puts(b, "\n"));
+        RRL_TRY(rrl_report_finding(b, n, RRL_REPORT_COLUMNS));
+        RRL_TRY(rrl_buffer_puts(b, "\n"));
+    }
+    if (!r->data.n_gaps) return RRL_OK;
+    RRL_TRY(rrl_buffer_printf(b, "%sNot complete: %zu\n", r->sections.n ? "\n" : "", r->data.n_gaps));
+    return rrl_report_gaps(b, &r->data);
+}
+
+rrl_status rrl_report_table(char **out, const char *dir) {
+    report r = {0};
+    rrl_buffer b = {0};
+    rrl_c_locale locale = rrl_c_locale_enter();
+    rrl_status rc = open_report(&r, dir);
+    if (rc == RRL_OK) rc = table(&b, &r);
+    rrl_c_locale_leave(locale);
+    close_report(&r);
+    if (rc == RRL_OK) {
+        *out = b.data;
+        b = (rrl_buffer){0};
+    }
+    rrl_buffer_free(&b);
+    return rc;
+}

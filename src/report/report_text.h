@@ -1,0 +1,25 @@
+/* The readable forms of the report: the terminal table, the finding under it, report.md. Used by src/report only. */
+#ifndef RRL_REPORT_REPORT_TEXT_H
+#define RRL_REPORT_REPORT_TEXT_H
+
+#include "base/memory.h"
+#include "report/compare.h"
+
+enum { RRL_REPORT_COLUMNS = 80 };
+
+/** The main table of a section in at most RRL_REPORT_COLUMNS columns. */
+rrl_status rrl_report_text_table(rrl_buffer *b, const rrl_report_numbers *n);
+/** What the numbers say of correctness: where baseline fell below base, and whether robust did too; wrapped at `columns`.
+ *  Only differences of means and their intervals are stated. */
+rrl_status rrl_report_finding(rrl_buffer *b, const rrl_report_numbers *n, int columns);
+/** Conditions without a finished record, a line each ("- " before them); nothing if there are none. */
+rrl_status rrl_report_gaps(rrl_buffer *b, const rrl_report_data *d);
+/** report.md. folders [n] are the folders of the sections' CSV files, "" = beside report.md. */
+rrl_status rrl_report_markdown(rrl_buffer *b, const rrl_report_data *d, const rrl_report_numbers *numbers, size_t n,
+                               const char *const *folders);
+/** The k of the largest pass@k that was recorded; 0 if none. */
+int64_t rrl_report_largest_k(const rrl_report_section *s);
+/** "arm level" of a row: "flip 0.4", "loophole fixed", "level 0.2" without an arm, "all" without either. */
+void rrl_report_cell_name(char out[96], const char *arm, double level);
+
+#endif
