@@ -57,12 +57,10 @@ static void print_memory(const rrl_setup *s, const rrl_engine *e, bool trains) {
     double slot = 0, optimiser = 0;
     if (trains) {
         slot = (double)rrl_slot_engine_bytes(&e->dims, e->train.longest + slot_rows * (int32_t)c->generation.max_tokens,
-                                             slot_rows + 1, (int32_t)c->training.lora.r);
-        /* every linear layer of a block: r (in + out) */
-        double h = e->dims.hidden, q = (double)e->dims.heads * e->dims.head_dim, i = e->dims.intermediate,
-               kv = (double)e->dims.kv_heads * e->dims.head_dim;
-        double per_layer = (h + q) + 2 * (h + kv) + (q + h) + 2 * (h + i) + (i + h);
-        optimiser = (1 + OPTIMISER_VECTORS) * sizeof(float) * (double)c->training.lora.r * per_layer * e->dims.layers;
+                                             slot_rows, (int32_t)c->training.lora.r);
+        rrl_adapter_spec spec = rrl_engine_adapter_spec(c);
+        optimiser = (double)rrl_config_adapter_bytes(&e->dims, &spec) +
+                    OPTIMISER_VECTORS * sizeof(float) * (double)rrl_config_adapter_size(&e->dims, &spec);
     }
     printf("memory       a rank: weights %.1f MiB, cache and decode %.1f MiB, training slot %.1f MiB, adapter and "
            "optimiser %.1f MiB; about %.0f MiB in all\n",

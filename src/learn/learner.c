@@ -48,7 +48,7 @@ rrl_status rrl_learner_open(rrl_learner **out, rrl_model *m, rrl_adapter *a, con
     RRL_GOTO(rrl_alloc(&l->n_tokens, rows, sizeof *l->n_tokens, "row lengths"));
     RRL_GOTO(rrl_alloc(&l->finish, rows, sizeof *l->finish, "row finish"));
     RRL_GOTO(rrl_alloc(&l->samples, (size_t)s->slot_rows, sizeof *l->samples, "samples of a slot"));
-    RRL_GOTO(rrl_slot_engine_open(&l->engine, m, s->max_rows, s->slot_rows + 1));
+    RRL_GOTO(rrl_slot_engine_open(&l->engine, m, s->max_rows, s->slot_rows));
     l->token_room = (int64_t)s->slot_rows * s->grpo.max_tokens;
     float **host[] = {&l->logp, &l->ref, &l->entropy, &l->dlogp};
     for (size_t i = 0; i < sizeof host / sizeof host[0]; i++)

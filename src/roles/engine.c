@@ -9,6 +9,14 @@
 #include "base/text.h"
 #include "config/config_paths.h"
 
+rrl_adapter_spec rrl_engine_adapter_spec(const rrl_config *config) {
+    const rrl_lora_config *l = &config->training.lora;
+    bool all = l->target_modules.n == 1 && strcmp(l->target_modules.v[0], "all-linear") == 0;
+    return (rrl_adapter_spec){.r = (int32_t)l->r, .alpha = l->alpha, .dropout = l->dropout,
+                              .targets = (const char *const *)l->target_modules.v,
+                              .n_targets = all ? 0 : (int32_t)l->target_modules.n};
+}
+
 int rrl_engine_threads(const rrl_config *config, int given, const rrl_team *team) {
     int64_t omp = 0;
     const char *text = getenv("OMP_NUM_THREADS");

@@ -38,6 +38,8 @@ rrl_status rrl_engine_open(rrl_engine **out, rrl_team *team, const rrl_config *c
 /** The engine without weights, for plans: config, tokenizer, prompts and pools. Local. */
 rrl_status rrl_engine_open_plan(rrl_engine **out, const rrl_config *config, bool train);
 void rrl_engine_close(rrl_engine **e);
+/** Shape of the adapter that training.lora asks for; borrows from config. */
+rrl_adapter_spec rrl_engine_adapter_spec(const rrl_config *config);
 /** Threads for this rank: given, else config, else OMP_NUM_THREADS, else the node's share: cores / ranks. */
 int rrl_engine_threads(const rrl_config *config, int given, const rrl_team *team);
 

@@ -47,7 +47,7 @@ static rrl_status claim(rrl_session *s, rrl_run_state *state) {
     char *yaml = NULL, *events = NULL;
     rrl_status rc = RRL_OK;
     RRL_GOTO(run_digest(s));
-    RRL_GOTO(rrl_config_yaml(&yaml, s->config, ""));
+    RRL_GOTO(rrl_config_yaml(&yaml, s->config, s->config->base));
     RRL_GOTO(rrl_run_folder_open(&s->folder, state, s->spec->dir, s->digest, yaml, s->spec->fresh));
     RRL_GOTO(rrl_path_join(&events, s->spec->dir, "events.log"));
     if (*state != RRL_RUN_COMPLETE) RRL_GOTO(rrl_log_file(s->team->log, events));
@@ -78,11 +78,7 @@ static rrl_learner_settings learner_settings(const rrl_session *s) {
 }
 
 static rrl_status open_adapter(rrl_session *s) {
-    const rrl_lora_config *l = &s->config->training.lora;
-    bool all = l->target_modules.n == 1 && strcmp(l->target_modules.v[0], "all-linear") == 0;
-    rrl_adapter_spec spec = {.r = (int32_t)l->r, .alpha = l->alpha, .dropout = l->dropout,
-                             .targets = (const char *const *)l->target_modules.v,
-                             .n_targets = all ? 0 : (int32_t)l->target_modules.n};
+    rrl_adapter_spec spec = rrl_engine_adapter_spec(s->config);
     if (!s->engine->model || !uses_adapter(s)) return RRL_OK;
     if (s->config->model.adapter[0]) return rrl_adapter_load(&s->adapter, s->engine->model, s->config->model.adapter);
     return rrl_adapter_open(&s->adapter, s->engine->model, &spec, (uint64_t)s->config->seed);
@@ -123,7 +119,7 @@ static rrl_status open_recorder(rrl_session *s) {
     snprintf(parser, sizeof parser, "%d", RRL_PARSER_VERSION);
     bool fixture = s->config->model.backend == RRL_BACKEND_FIXTURE;
     RRL_GOTO(rrl_provenance(&provenance, s, false));
-    RRL_GOTO(rrl_config_yaml(&yaml, s->config, ""));
+    RRL_GOTO(rrl_config_yaml(&yaml, s->config, s->config->base));
     rrl_record_header h = {.execution_kind = fixture ? "fixture_audit" : p->train ? "training" : "evaluation",
                            .arm = p->arm, .method = p->method,
                            .numeric_path = s->engine->device ? rrl_device_numeric_path(s->engine->device) : "none",

@@ -98,7 +98,7 @@ rrl_status rrl_study_file_claim(const rrl_config *study, const rrl_condition *c,
     char *path = NULL, *yaml = NULL, digest[65];
     RRL_GOTO(rrl_dir_make(study->output_dir));
     RRL_GOTO(rrl_path_join(&path, study->output_dir, "study.json"));
-    RRL_GOTO(rrl_config_yaml(&yaml, study, ""));
+    RRL_GOTO(rrl_config_yaml(&yaml, study, study->base));
     RRL_GOTO(rrl_config_digest(digest, study, identity));
     RRL_GOTO(study_text(&text, study, c, n, identity, yaml));
     rc = rrl_file_exists(path) ? RRL_ERR_BUSY : rrl_file_create(path, text.data, text.len);
