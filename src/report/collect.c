@@ -137,13 +137,13 @@ done:
     return rc;
 }
 
-static bool found(const rrl_report_data *d, const char *path) {
+static bool recorded(const rrl_report_data *d, const char *path) {
     for (size_t i = 0; i < d->n; i++)
-        if (strcmp(d->conditions[i].path, path) == 0) return true;
+        if (strcmp(d->conditions[i].path, path) == 0) return d->conditions[i].complete;
     return false;
 }
 
-/* Planned conditions that are not complete, or said to be and without a record. */
+/* Planned conditions without a complete record, which wins over what run.json says. */
 static rrl_status add_plan(rrl_report_data *d, const char *dir, const char *root) {
     rrl_condition_state *states = NULL;
     int64_t n = 0;
@@ -153,7 +153,7 @@ static rrl_status add_plan(rrl_report_data *d, const char *dir, const char *root
         const rrl_condition_state *s = &states[i];
         const char *path = relative(s->dir, root);
         bool complete = strcmp(s->status, "complete") == 0;
-        if (complete && found(d, path)) continue;
+        if (recorded(d, path)) continue;
         RRL_GOTO(add_gap(d, path, complete ? "missing" : s->status,
                          complete ? "its record is not there" : s->reason));
     }

@@ -99,7 +99,8 @@ static rrl_status quote_loss(wrap *w, const cell *c) {
     rrl_report_cell_name(name, c->arm, c->level);
     quote(baseline, c->baseline);
     quote(robust, c->robust);
-    snprintf(text, sizeof text, "At %s: base %.3f, baseline %s, robust %s.", name, c->base, baseline, robust);
+    snprintf(text, sizeof text, "At %s: base %.3f, baseline - base %s, robust - base %s.", name, c->base,
+             baseline, robust);
     return words(w, text);
 }
 
