@@ -1,0 +1,113 @@
+/* One completion with everything that is recorded of it. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "commands/show_parts.h"
+
+static rrl_status no_evaluation(const rrl_record *r, const char *name) {
+    const char *last = r->n_evaluations ? r->evaluations[r->n_evaluations - 1].name : NULL;
+    if (!last) return RRL_FAIL(RRL_ERR_USAGE, "%s: no evaluation \"%s\"; none is recorded", r->path, name);
+    return RRL_FAIL(RRL_ERR_USAGE, "%s: no evaluation \"%s\"; there %s %" PRId64 ", such as \"%s\"", r->path,
+                    name, r->n_evaluations == 1 ? "is" : "are", r->n_evaluations, last);
+}
+
+static rrl_status choose(const rrl_record_set **out, const rrl_record *r, const char *evaluation, int64_t n) {
+    const rrl_record_set *s = &r->training;
+    if (evaluation)
+        s = rrl_record_evaluation(r, evaluation);
+    else if (s->n == 0 && r->n_evaluations)
+        s = &r->evaluations[r->n_evaluations - 1];
+    if (!s) return no_evaluation(r, evaluation);
+    if (n < 0 || n >= s->n)
+        return RRL_FAIL(RRL_ERR_USAGE, "%s: no completion %" PRId64 "; %s%s has %" PRId64 ", counted from 0",
+                        r->path, n, *s->name ? "evaluation " : "training", s->name, s->n);
+    *out = s;
+    return RRL_OK;
+}
+
+/* Text line by line behind two spaces; control characters must not reach the terminal. */
+static rrl_status put_text(rrl_buffer *b, const char *text, size_t len) {
+    bool start = true;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (start) RRL_TRY(rrl_buffer_puts(b, "  "));
+        start = c == '\n';
+        if ((c < ' ' && c != '\n' && c != '\t') || c == 0x7f)
+            RRL_TRY(rrl_buffer_puts(b, "\xef\xbf\xbd"));
+        else
+            RRL_TRY(rrl_buffer_put(b, text + i, 1));
+    }
+    return start ? RRL_OK : rrl_buffer_puts(b, "\n");
+}
+
+static rrl_status put_titled(rrl_buffer *b, const char *title, const char *text) {
+    RRL_TRY(rrl_buffer_printf(b, "%s\n", title));
+    return put_text(b, text, strlen(text));
+}
+
+static rrl_status put_value(rrl_buffer *b, const char *name, double v) {
+    return isnan(v) ? rrl_buffer_printf(b, "%s missing", name) : rrl_buffer_printf(b, "%s %.6g", name, v);
+}
+
+static const char *judged(const rrl_rollout_row *row) {
+    return isnan(row->correct) ? "not judged" : row->correct >= 0.5F ? "right" : "wrong";
+}
+
+static rrl_status put_answer(rrl_buffer *b, const rrl_record_set *s, int64_t n) {
+    const rrl_rollout_row *row = &s->rollouts[n];
+    RRL_TRY(rrl_buffer_printf(b, "text (%u tokens, %s, %u bytes, reasoning %u)\n", row->tokens,
+                              row->finish == RRL_FINISH_LENGTH ? "cut at the length limit" : "end token",
+                              row->text_bytes, row->reasoning_bytes));
+    RRL_TRY(put_text(b, s->text[n], row->text_bytes));
+    if (row->answer_bytes < 0) return rrl_buffer_printf(b, "answer: none extracted, %s\n", judged(row));
+    RRL_TRY(rrl_buffer_printf(b, "answer: %s by the independent judge\n", judged(row)));
+    return put_text(b, s->answer[n], (size_t)row->answer_bytes);
+}
+
+static rrl_status put_verdict(rrl_buffer *b, const rrl_record *r, const rrl_verdict_row *v) {
+    const rrl_record_member *m = &r->members[v->member];
+    RRL_TRY(rrl_buffer_printf(b, "  member %d: %s, %s", v->member, m->kind, m->corruption));
+    if (strcmp(m->corruption, "none") != 0) RRL_TRY(rrl_buffer_printf(b, " %.6g", m->probability));
+    RRL_TRY(put_value(b, ": clean", v->clean));
+    RRL_TRY(put_value(b, ", reward", v->reward));
+    RRL_TRY(put_value(b, ", confidence", v->confidence));
+    return rrl_buffer_puts(b, v->corrupted ? ", corrupted\n" : "\n");
+}
+
+static rrl_status put_numbers(rrl_buffer *b, const rrl_rollout_row *row) {
+    RRL_TRY(put_value(b, "ensemble: reward", row->reward));
+    RRL_TRY(put_value(b, ", U", row->disagreement));
+    RRL_TRY(put_value(b, ", C", row->confidence));
+    RRL_TRY(put_value(b, ", vote entropy", row->vote_entropy));
+    RRL_TRY(put_value(b, " bits, confidence dispersion", row->confidence_dispersion));
+    RRL_TRY(put_value(b, "\nshaping: shaped reward", row->shaped));
+    RRL_TRY(put_value(b, ", attenuation", row->scale));
+    RRL_TRY(rrl_buffer_puts(b, row->scale == 0 ? " (suppressed)" : row->scale < 1 ? " (downweighted)" : ""));
+    RRL_TRY(put_value(b, "\nadvantage:", row->advantage));
+    RRL_TRY(put_value(b, "\nlog-prob sum:", row->logprob_sum));
+    RRL_TRY(put_value(b, " nats, mean KL", row->kl_mean));
+    return rrl_buffer_puts(b, "\n");
+}
+
+rrl_status rrl_show_completion(rrl_buffer *b, const rrl_record *r, const char *evaluation, int64_t n) {
+    const rrl_record_set *s = NULL;
+    RRL_TRY(choose(&s, r, evaluation, n));
+    const rrl_rollout_row *row = &s->rollouts[n];
+    RRL_TRY(rrl_buffer_printf(b, "completion %" PRId64 " of %" PRId64 ", %s%s: ", n, s->n,
+                              *s->name ? "evaluation " : "training", s->name));
+    if (!*s->name) RRL_TRY(rrl_buffer_printf(b, "step %" PRId64 ", ", row->step));
+    RRL_TRY(rrl_buffer_printf(b, "question %u, sample %u, policy version %" PRId64 "\n", row->question,
+                              row->sample, row->policy_version));
+    if (row->question < s->n_questions) {
+        const rrl_record_question *q = &s->questions[row->question];
+        RRL_TRY(rrl_buffer_printf(b, "id %s\n", q->id));
+        RRL_TRY(put_titled(b, "question", q->question));
+        RRL_TRY(put_titled(b, "reference", q->reference));
+    }
+    RRL_TRY(put_answer(b, s, n));
+    RRL_TRY(rrl_buffer_puts(b, "verdicts\n"));
+    for (int64_t i = 0; i < s->n_verdicts; i++)
+        if (s->verdicts[i].rollout == (uint64_t)n) RRL_TRY(put_verdict(b, r, &s->verdicts[i]));
+    return put_numbers(b, row);
+}
