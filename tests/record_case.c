@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const TEXTS[] = {
-    "The sum is 4.\nFinal answer: 4", "", "caf\xc3\xa9 \xe2\x9c\x93 \xf0\x9d\x9f\x9b", "a longer one: 1/2 + 1/3 = 5/6, so 5/6"};
+static const char *const TEXTS[] = {"The sum is 4.\nFinal answer: 4", "",
+                                    "caf\xc3\xa9 \xe2\x9c\x93 \xf0\x9d\x9f\x9b",
+                                    "a longer one: 1/2 + 1/3 = 5/6, so 5/6"};
 static const char NUL_TEXT[] = {'a', 0, 'b', 0};
 static const char *const ANSWERS[] = {"4", NULL, "\xe2\x9c\x93", "5/6"};
 
-static void fill_completion(rrl_group *g, int32_t i, int64_t step, int32_t slot, char **text, int32_t *token) {
+static void fill_completion(rrl_group *g, int32_t i, int64_t step, int32_t slot, char **text,
+                            int32_t *token) {
     rrl_completion *c = &g->rows[i];
     float x = (float)(step * 16 + slot * 4 + i);
     bool nul = step % 3 == 1 && i == 0;

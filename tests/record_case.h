@@ -1,5 +1,6 @@
-/* A made-up run: groups and training rows that are a pure function of (step, slot, sample), so a test knows what it must
- * read back. Some texts are empty, hold a NUL or several bytes a character; some rewards are missing. */
+/* A made-up run: groups and training rows that are a pure function of (step, slot, sample), so a test knows
+ * what it must read back. Some texts are empty, hold a NUL or several bytes a character; some rewards are
+ * missing. */
 #ifndef RRL_TESTS_RECORD_CASE_H
 #define RRL_TESTS_RECORD_CASE_H
 
@@ -9,8 +10,8 @@ enum { CASE_GROUPS = 2, CASE_SIZE = 4, CASE_MEMBERS = 3, CASE_QUESTIONS = 5 };
 
 /* What a test may change in one place to see that it matters. */
 typedef struct {
-    int64_t step;      /* the step that is changed; -1 = none */
-    int ulp, text;     /* next float of one advantage; another byte of one text */
+    int64_t step;  /* the step that is changed; -1 = none */
+    int ulp, text; /* next float of one advantage; another byte of one text */
 } case_change;
 
 rrl_group *case_group(int64_t step, int32_t slot);

@@ -1,4 +1,5 @@
-/* Records: what is put is what is read, from segments and from run.h5; the digest sees content and nothing else. */
+/* Records: what is put is what is read, from segments and from run.h5; the digest sees content and nothing
+ * else. */
 #include "record/record.h"
 
 #include <stdlib.h>
@@ -26,7 +27,8 @@ static void check_group(const rrl_record_set *s, int64_t first, const rrl_group 
         CHECK_EQ_INT(row->sample, c->sample);
         CHECK_EQ_INT(row->policy_version, g->head.policy_version);
         CHECK_EQ_INT(row->finish, c->finish);
-        CHECK(same(row->reward, c->reward) && same(row->shaped, c->shaped) && same(row->confidence, c->confidence));
+        CHECK(same(row->reward, c->reward) && same(row->shaped, c->shaped) &&
+              same(row->confidence, c->confidence));
         CHECK(same(row->disagreement, c->disagreement) && same(row->vote_entropy, c->vote_entropy));
         CHECK(same(row->confidence_dispersion, c->confidence_dispersion) && same(row->scale, c->scale));
         CHECK(same(row->advantage, c->advantage) && same(row->correct, c->correct));
@@ -39,7 +41,8 @@ static void check_group(const rrl_record_set *s, int64_t first, const rrl_group 
         CHECK(memcmp(s->text[first + i], g->text + rrl_group_text_at(g, i), (size_t)c->n_text) == 0);
         CHECK_EQ_INT(s->text[first + i][c->n_text], 0);
         if (c->n_answer > 0)
-            CHECK(memcmp(s->answer[first + i], g->text + rrl_group_answer_at(g, i), (size_t)c->n_answer) == 0);
+            CHECK(memcmp(s->answer[first + i], g->text + rrl_group_answer_at(g, i), (size_t)c->n_answer) ==
+                  0);
         for (int32_t k = 0; k < c->n_tokens; k++, token++) {
             CHECK_EQ_INT(s->tokens[token], g->tokens[rrl_group_token_at(g, i) + k]);
             CHECK(same(s->logprobs[token], g->logprobs[rrl_group_token_at(g, i) + k]));
@@ -49,7 +52,8 @@ static void check_group(const rrl_record_set *s, int64_t first, const rrl_group 
             const rrl_verdict_row *w = &s->verdicts[(first + i) * g->head.members + m];
             CHECK_EQ_INT(w->rollout, first + i);
             CHECK_EQ_INT(w->member, m);
-            CHECK(same(w->clean, v->clean) && same(w->reward, v->reward) && same(w->confidence, v->confidence));
+            CHECK(same(w->clean, v->clean) && same(w->reward, v->reward) &&
+                  same(w->confidence, v->confidence));
             CHECK_EQ_INT(w->available, v->available);
             CHECK_EQ_INT(w->corrupted, v->corrupted);
         }
@@ -190,7 +194,8 @@ static void test_groups(void) {
         CHECK_EQ_INT(g->rows[1].available, CASE_MEMBERS);
         CHECK_EQ_INT(g->rows[2].available, 0);
         CHECK(same(g->rows[3].advantage, want->rows[3].advantage));
-        CHECK(same(g->verdicts[3 * CASE_MEMBERS + 2].confidence, want->verdicts[3 * CASE_MEMBERS + 2].confidence));
+        CHECK(same(g->verdicts[3 * CASE_MEMBERS + 2].confidence,
+                   want->verdicts[3 * CASE_MEMBERS + 2].confidence));
         rrl_group_free(&want);
         rrl_group_free(&groups[i]);
     }
@@ -200,7 +205,8 @@ static void test_groups(void) {
 
 /* --- the digest */
 
-static void digest_of(char out[65], const char *name, int64_t n, int64_t per_segment, int finish, case_change change) {
+static void digest_of(char out[65], const char *name, int64_t n, int64_t per_segment, int finish,
+                      case_change change) {
     const char *dir = case_folder(name);
     strcpy(out, "none");
     CHECK_OK(case_run(dir, n, per_segment, finish, change));

@@ -1,6 +1,6 @@
-/* Records under faults: every write, fsync and rename fails, finds a full disk or is the last thing the process does, one
- * visit after the other. After each: what is there can be read, and a resume ends with the digest of the undisturbed run.
- * The file system may refuse locks all the while. */
+/* Records under faults: every write, fsync and rename fails, finds a full disk or is the last thing the
+ * process does, one visit after the other. After each: what is there can be read, and a resume ends with the
+ * digest of the undisturbed run. The file system may refuse locks all the while. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -16,8 +16,8 @@
 enum { STEPS = 5, PER_SEGMENT = 2 };
 static const case_change NONE = {.step = -1};
 
-/* Takes the place of the C library's for libhdf5 too: a file system without locks (NFS without its daemon, Lustre without
- * flock). */
+/* Takes the place of the C library's for libhdf5 too: a file system without locks (NFS without its daemon,
+ * Lustre without flock). */
 static int flock_calls;
 __attribute__((visibility("default"))) int flock(int fd, int operation) {
     (void)fd;
@@ -37,7 +37,8 @@ static int run_child(const char *dir, const char *site, int n, const char *kind)
         setenv("RRL_FAULT", spec, 1);
         rrl_status rc = case_run(dir, STEPS, PER_SEGMENT, 1, NONE);
         if (rc == RRL_OK) _exit(0);
-        int said = strstr(rrl_error_message(), strcmp(kind, "full") ? "Input/output error" : "No space left") != NULL;
+        int said = strstr(rrl_error_message(),
+                          strcmp(kind, "full") ? "Input/output error" : "No space left") != NULL;
         _exit(rc == RRL_ERR_IO && said && strstr(rrl_error_message(), dir) ? 1 : 2);
     }
     int status = 0;
@@ -93,14 +94,15 @@ static void loop(const char *site, const char *kind, const char *wanted, int *fa
             CHECK(0);
         }
         int64_t steps = check_readable(dir);
-        resume(dir, n % 2 ? 0 : steps / 2, wanted); /* the checkpoint is older than the records, or there is none */
+        resume(dir, n % 2 ? 0 : steps / 2,
+               wanted); /* the checkpoint is older than the records, or there is none */
     }
 }
 
 static void test_all_sites(const char *wanted) {
-    static const char *const SITES[] = {"head.write",     "segment.write",  "evaluation.write", "run.write",
-                                        "join.remove",    "publish.open",   "publish.write",    "publish.fsync",
-                                        "publish.rename", "publish.folder", "dir.make"};
+    static const char *const SITES[] = {
+        "head.write",    "segment.write", "evaluation.write", "run.write",      "join.remove", "publish.open",
+        "publish.write", "publish.fsync", "publish.rename",   "publish.folder", "dir.make"};
     static const char *const KINDS[] = {"kill", "full", "fail"};
     for (size_t s = 0; s < sizeof SITES / sizeof *SITES; s++) {
         int faults = 0;
@@ -138,7 +140,9 @@ static void test_file_limit(void) {
         signal(SIGXFSZ, SIG_IGN);
         if (setrlimit(RLIMIT_FSIZE, &small) != 0) _exit(3);
         rrl_status rc = case_run(dir, STEPS, PER_SEGMENT, 1, NONE);
-        _exit(rc == RRL_ERR_IO && strstr(rrl_error_message(), "000001.h5: cannot be written: File too large") ? 0 : 1);
+        _exit(rc == RRL_ERR_IO && strstr(rrl_error_message(), "000001.h5: cannot be written: File too large")
+                  ? 0
+                  : 1);
     }
     int status = 0;
     waitpid(pid, &status, 0);
@@ -147,7 +151,8 @@ static void test_file_limit(void) {
     CHECK_EQ_INT(check_readable(dir), 0);
 }
 
-/* HDF5 reads its variable once, so this needs a fresh process. With locks forced, the refusal of flock is real. */
+/* HDF5 reads its variable once, so this needs a fresh process. With locks forced, the refusal of flock is
+ * real. */
 static int forced_locks(const char *dir) {
     char digest[65];
     CHECK_STATUS(rrl_record_digest(digest, dir), RRL_ERR_DATA);

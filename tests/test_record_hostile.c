@@ -1,5 +1,5 @@
-/* Files that are cut, altered or made to deceive: an error that says what is wrong, never a crash, and never half a
- * record presented as a whole one. */
+/* Files that are cut, altered or made to deceive: an error that says what is wrong, never a crash, and never
+ * half a record presented as a whole one. */
 #include <hdf5.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -71,8 +71,8 @@ static void test_newer_superblock(void) {
     check_refused("a superblock of the future", "superblock version 9", "up to 3");
 }
 
-/* A bit here and there: whatever is read without an error must be what was written. Each try is a process of its own,
- * since a damaged file may crash the library itself. */
+/* A bit here and there: whatever is read without an error must be what was written. Each try is a process of
+ * its own, since a damaged file may crash the library itself. */
 static void test_bits(void) {
     uint64_t state = 88172645463325252u;
     int refused = 0, crashed = 0, tries = 150;
@@ -96,7 +96,8 @@ static void test_bits(void) {
         waitpid(pid, &status, 0);
         crashed += !WIFEXITED(status);
         refused += WIFEXITED(status) && WEXITSTATUS(status) == 1;
-        if (!CHECK(!WIFEXITED(status) || WEXITSTATUS(status) != 2)) fprintf(stderr, "byte %zu altered: not seen\n", at);
+        if (!CHECK(!WIFEXITED(status) || WEXITSTATUS(status) != 2))
+            fprintf(stderr, "byte %zu altered: not seen\n", at);
     }
     CHECK(refused > tries / 4); /* the rest met unused bytes, or attributes that the digest leaves out */
     CHECK_EQ_INT(crashed, 0);

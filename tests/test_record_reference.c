@@ -1,4 +1,5 @@
-/* The tables of docs/records.md are what the column lists say. `test_record_reference --write` renews them. */
+/* The tables of docs/records.md are what the column lists say. `test_record_reference --write` renews them.
+ */
 #include "base/files.h"
 #include "base/memory.h"
 #include "check.h"
@@ -23,7 +24,9 @@ int main(int argc, char **argv) {
     } else if (!CHECK(strcmp(mark, made) == 0)) {
         fprintf(stderr, "docs/records.md is not what the lists say; run test_record_reference --write\n");
     }
-    CHECK(strstr(made, "| `advantage` | float32 | 1 | NaN | yes | of the update it served first; NaN in evaluation |\n"));
+    CHECK(strstr(
+        made,
+        "| `advantage` | float32 | 1 | NaN | yes | of the update it served first; NaN in evaluation |\n"));
     CHECK(strstr(made, "| `step_time` | float64 | s | NaN | no |") != NULL);
     CHECK(strstr(made, "largest \\|recorded - trained\\| log-prob") != NULL);
     rrl_buffer_free(&whole);

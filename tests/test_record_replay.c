@@ -1,4 +1,5 @@
-/* Steps put again after a resume: kept where equal, quarantined where not, cut where segments and checkpoint disagree. */
+/* Steps put again after a resume: kept where equal, quarantined where not, cut where segments and checkpoint
+ * disagree. */
 #include <unistd.h>
 
 #include "base/files.h"
@@ -74,7 +75,8 @@ static void test_different(void) {
     rrl_recorder_close(&r);
     check_digest(dir, 9, change);
 
-    if (!CHECK_OK(reopen(&r, dir, 3, 0))) return; /* and back: the second one in quarantine has a name of its own */
+    if (!CHECK_OK(reopen(&r, dir, 3, 0)))
+        return; /* and back: the second one in quarantine has a name of its own */
     CHECK_OK(case_steps(r, 0, 9, NONE));
     check_counts(r, 2, 1);
     CHECK(there(dir, "quarantine/000004.h5.2"));
@@ -94,7 +96,8 @@ static void test_other_cuts(void) {
     check_counts(r, 3, 0);
     CHECK_OK(rrl_recorder_flush(r));
     rrl_recorder_close(&r);
-    CHECK(there(dir, "records/000003.h5") && there(dir, "records/000006.h5") && there(dir, "records/000011.h5"));
+    CHECK(there(dir, "records/000003.h5") && there(dir, "records/000006.h5") &&
+          there(dir, "records/000011.h5"));
     check_digest(dir, 14, NONE);
 }
 
@@ -187,7 +190,8 @@ static void test_damaged(void) {
     CHECK_STATUS(reopen(&r, dir, 3, 12), RRL_ERR_DATA);
 }
 
-/* What calls itself run.h5 but is none gives way to the segments; temporaries of the dead are not looked at. */
+/* What calls itself run.h5 but is none gives way to the segments; temporaries of the dead are not looked at.
+ */
 static void test_foreign_files(void) {
     char path[700];
     rrl_recorder *r = NULL;

@@ -1,5 +1,5 @@
-/* Makes a run for test_record_h5py.py: test_record_writer DIR. Prints its digest. Without an argument it is a test of
- * its own: the run is made and can be read. */
+/* Makes a run for test_record_h5py.py: test_record_writer DIR. Prints its digest. Without an argument it is a
+ * test of its own: the run is made and can be read. */
 #include "base/files.h"
 #include "check.h"
 #include "data/safetensors.h"

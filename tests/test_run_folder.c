@@ -91,12 +91,16 @@ static void test_course(void) {
     char path[700];
     snprintf(path, sizeof path, "%s/run.json", below);
     CHECK_OK(rrl_json_file(&json, path, 1 << 20));
-    cJSON *attempts = cJSON_GetObjectItem(json, "attempts"), *failures = cJSON_GetObjectItem(json, "failures");
+    cJSON *attempts = cJSON_GetObjectItem(json, "attempts"),
+          *failures = cJSON_GetObjectItem(json, "failures");
     CHECK_EQ_INT(cJSON_GetArraySize(attempts), 3);
     CHECK_EQ_INT(cJSON_GetArraySize(failures), 1);
-    CHECK_EQ_STR(cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(failures, 0), "reason")), "loss is NaN");
-    CHECK_EQ_STR(cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(attempts, 0), "status")), "failed");
-    CHECK_EQ_STR(cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(attempts, 2), "status")), "complete");
+    CHECK_EQ_STR(cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(failures, 0), "reason")),
+                 "loss is NaN");
+    CHECK_EQ_STR(cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(attempts, 0), "status")),
+                 "failed");
+    CHECK_EQ_STR(cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(attempts, 2), "status")),
+                 "complete");
     cJSON_Delete(json);
 }
 
@@ -131,12 +135,14 @@ static void test_existence_is_not_success(void) {
 static void test_other_config(void) {
     rrl_run_folder *f = NULL;
     rrl_run_state state = RRL_RUN_NEW;
-    const char *dir = case_folder("other");
+    char dir[600];
+    snprintf(dir, sizeof dir, "%s/run", case_folder("other")); /* moved folders lie beside it */
     CHECK_OK(open_a(&f, &state, dir, false));
     rrl_run_folder_close(&f);
     CHECK_STATUS(rrl_run_folder_open(&f, &state, dir, digest_b, yaml_b, false), RRL_ERR_CONFIG);
     const char *said = rrl_error_message();
-    CHECK(strstr(said, "learning_rate: 1e-05 -> 2e-05") && strstr(said, "seed: 1 -> 2") && strstr(said, "--fresh"));
+    CHECK(strstr(said, "learning_rate: 1e-05 -> 2e-05") && strstr(said, "seed: 1 -> 2") &&
+          strstr(said, "--fresh"));
     CHECK(!strchr(said, '\n') && !strstr(said, "output_dir:"));
     CHECK(!there(dir, "/lock")); /* let go again */
     CHECK_STATUS(rrl_run_folder_open(&f, &state, dir, digest_b, yaml_a, false), RRL_ERR_CONFIG);
@@ -156,17 +162,16 @@ static void test_other_config(void) {
     snprintf(path, sizeof path, "%s/records", dir);
     CHECK_OK(rrl_dir_make(path));
     CHECK_STATUS(open_a(&f, &state, dir, false), RRL_ERR_CONFIG); /* records of nobody knows what */
-    case_folder("other.old-1");
-    case_folder("other.old-2");
-    case_folder("other.old-3");
 }
 
 /* --- locks */
 
-static void write_lock(const char *dir, const char *host, long pid, unsigned long long start, const char *job) {
+static void write_lock(const char *dir, const char *host, long pid, unsigned long long start,
+                       const char *job) {
     char path[700], text[600];
     snprintf(path, sizeof path, "%s/lock", dir);
-    snprintf(text, sizeof text, "{\"host\": \"%s\", \"pid\": %ld, \"start\": %llu, \"job\": \"%s\", \"restart\": 0}\n", host,
+    snprintf(text, sizeof text,
+             "{\"host\": \"%s\", \"pid\": %ld, \"start\": %llu, \"job\": \"%s\", \"restart\": 0}\n", host,
              pid, start, job);
     CHECK_OK(rrl_file_publish(path, text, strlen(text)));
 }
@@ -210,11 +215,12 @@ static void test_locks(void) {
         {"another host, no job", "elsewhere", dead, 1, "", NULL, NULL, RRL_ERR_BUSY},
         {"a running job", "elsewhere", dead, 1, "77", "#!/bin/sh\necho RUNNING\n", NULL, RRL_ERR_BUSY},
         {"a job that ended", "elsewhere", dead, 1, "77", "#!/bin/sh\nexit 0\n", NULL, RRL_OK},
-        {"a job that waits for its requeue", "elsewhere", dead, 1, "77", "#!/bin/sh\necho PENDING\n", NULL, RRL_OK},
+        {"a job that waits for its requeue", "elsewhere", dead, 1, "77", "#!/bin/sh\necho PENDING\n", NULL,
+         RRL_OK},
         {"an unknown job", "elsewhere", dead, 1, "77",
          "#!/bin/sh\necho 'slurm_load_jobs error: Invalid job id specified' >&2\nexit 1\n", NULL, RRL_OK},
-        {"Slurm does not answer", "elsewhere", dead, 1, "77", "#!/bin/sh\necho 'Unable to contact' >&2\nexit 1\n", NULL,
-         RRL_ERR_BUSY},
+        {"Slurm does not answer", "elsewhere", dead, 1, "77",
+         "#!/bin/sh\necho 'Unable to contact' >&2\nexit 1\n", NULL, RRL_ERR_BUSY},
         {"no number", "elsewhere", dead, 1, "7; touch x", "#!/bin/sh\nexit 0\n", NULL, RRL_ERR_BUSY},
         {"this job before its requeue", "elsewhere", dead, 1, "88", NULL, "88", RRL_OK},
     };
@@ -305,7 +311,8 @@ static void test_killed(void) {
     CHECK_OK(rrl_json_file(&json, path, 1 << 20));
     cJSON *attempts = cJSON_GetObjectItem(json, "attempts");
     CHECK_EQ_INT(cJSON_GetArraySize(attempts), 2);
-    CHECK_EQ_STR(cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(attempts, 0), "status")), "killed");
+    CHECK_EQ_STR(cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(attempts, 0), "status")),
+                 "killed");
     cJSON_Delete(json);
 }
 

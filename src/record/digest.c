@@ -1,7 +1,8 @@
 /* The digest of DESIGN section 11. Values are fed column by column in table order, each column over all rows,
- * little-endian; a text as u32 length and bytes; every NaN as the one quiet NaN 0x7fc00000 or 0x7ff8000000000000. Texts
- * of completions have their own lengths, so the width of the file's strings does not enter; neither do segments, since a
- * set in memory has offsets of its own. docs/records.md says the same for other readers. */
+ * little-endian; a text as u32 length and bytes; every NaN as the one quiet NaN 0x7fc00000 or
+ * 0x7ff8000000000000. Texts of completions have their own lengths, so the width of the file's strings does
+ * not enter; neither do segments, since a set in memory has offsets of its own. docs/records.md says the same
+ * for other readers. */
 #include "record/digest.h"
 
 #include <math.h>
@@ -216,7 +217,8 @@ static rrl_status is_run(bool *out, const char *dir) {
 }
 
 static bool is_condition_name(const char *name) {
-    return name[0] != '.' && strcmp(name, "report") != 0 && strcmp(name, "base") != 0 && !strstr(name, ".old-");
+    return name[0] != '.' && strcmp(name, "report") != 0 && strcmp(name, "base") != 0 &&
+           !strstr(name, ".old-");
 }
 
 /* Lines "digest  path\n" of the runs below dir; below = path from the study's folder, "" at its top. */
@@ -256,7 +258,8 @@ rrl_status rrl_record_digest(char out[65], const char *path) {
     rrl_buffer lines = {0};
     uint8_t bytes[RRL_SHA256_BYTES];
     rrl_status rc = study_lines(&lines, path, "", 0);
-    if (rc == RRL_OK && lines.len == 0) rc = RRL_FAIL(RRL_ERR_DATA, "%s: neither a run nor a study with runs", path);
+    if (rc == RRL_OK && lines.len == 0)
+        rc = RRL_FAIL(RRL_ERR_DATA, "%s: neither a run nor a study with runs", path);
     if (rc == RRL_OK) rc = rrl_sha256_of(bytes, lines.data, lines.len);
     if (rc == RRL_OK) rrl_sha256_hex(out, bytes);
     rrl_buffer_free(&lines);

@@ -68,8 +68,9 @@ rrl_status rrl_h5_create(hid_t *out, const char *path) {
 
 rrl_status rrl_h5_publish(hid_t file, const char *path, const char *site) {
     rrl_status rc = RRL_OK;
-    void **bytes = NULL; /* where the driver keeps the file; H5Fget_file_image spoils the checksum of superblock 2 */
-    ssize_t n = -1;      /* what is used of it; the rest is room to grow */
+    void **bytes =
+        NULL; /* where the driver keeps the file; H5Fget_file_image spoils the checksum of superblock 2 */
+    ssize_t n = -1; /* what is used of it; the rest is room to grow */
     hid_t access = H5Fget_access_plist(file);
     if (access < 0 || H5Fflush(file, H5F_SCOPE_GLOBAL) < 0 || (n = H5Fget_file_image(file, NULL, 0)) < 0 ||
         H5Fget_vfd_handle(file, access, (void **)&bytes) < 0)
@@ -83,8 +84,8 @@ done:
 
 /* --- files opened for reading */
 
-/* Checks signature, superblock version and stored end of file before the library sees the file: it would report a
- * truncated one in its own words or, worse, open it and fail later. */
+/* Checks signature, superblock version and stored end of file before the library sees the file: it would
+ * report a truncated one in its own words or, worse, open it and fail later. */
 static rrl_status check_superblock(const char *path) {
     static const unsigned char signature[8] = "\211HDF\r\n\032\n";
     unsigned char b[52] = {0};
@@ -95,13 +96,15 @@ static rrl_status check_superblock(const char *path) {
     close(fd);
     if (got < 0) return RRL_FAIL(RRL_ERR_DATA, "%s: is not a regular file", path);
     if (got < (ssize_t)sizeof b)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: truncated: expected at least %zu bytes, found %zd", path, sizeof b, got);
+        return RRL_FAIL(RRL_ERR_DATA, "%s: truncated: expected at least %zu bytes, found %zd", path, sizeof b,
+                        got);
     if (memcmp(b, signature, sizeof signature) != 0)
         return RRL_FAIL(RRL_ERR_DATA, "%s: is not an HDF5 file (its signature is missing)", path);
     if (b[8] > SUPERBLOCK_NEWEST)
-        return RRL_FAIL(RRL_ERR_DATA,
-                        "%s: written with superblock version %d of HDF5; this program (HDF5 %d.%d.%d) reads up to %d",
-                        path, b[8], H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE, SUPERBLOCK_NEWEST);
+        return RRL_FAIL(
+            RRL_ERR_DATA,
+            "%s: written with superblock version %d of HDF5; this program (HDF5 %d.%d.%d) reads up to %d",
+            path, b[8], H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE, SUPERBLOCK_NEWEST);
     /* where the address of the end of the file stands; both need addresses of 8 bytes */
     size_t at = b[8] >= 2 ? 28 : b[8] == 1 ? 44 : 40;
     bool wide = b[b[8] >= 2 ? 9 : 13] == 8;
@@ -109,8 +112,8 @@ static rrl_status check_superblock(const char *path) {
     uint64_t end;
     memcpy(&end, b + at, sizeof end);
     if (end > (uint64_t)st.st_size)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: truncated: expected %llu bytes, found %lld", path, (unsigned long long)end,
-                        (long long)st.st_size);
+        return RRL_FAIL(RRL_ERR_DATA, "%s: truncated: expected %llu bytes, found %lld", path,
+                        (unsigned long long)end, (long long)st.st_size);
     return RRL_OK;
 }
 
@@ -118,14 +121,16 @@ rrl_status rrl_h5_open(hid_t *out, const char *path) {
     quiet();
     RRL_TRY(check_superblock(path));
     rrl_status rc = RRL_OK;
-    /* Published files never change, so reading needs no lock; a file system that refuses locks is no obstacle. Only
-     * HDF5_USE_FILE_LOCKING=TRUE in the environment overrides this. */
+    /* Published files never change, so reading needs no lock; a file system that refuses locks is no
+     * obstacle. Only HDF5_USE_FILE_LOCKING=TRUE in the environment overrides this. */
     hid_t access = H5Pcreate(H5P_FILE_ACCESS), file = -1;
-    if (access < 0 || H5Pset_file_locking(access, 0, 1) < 0 || (file = H5Fopen(path, H5F_ACC_RDONLY, access)) < 0) {
+    if (access < 0 || H5Pset_file_locking(access, 0, 1) < 0 ||
+        (file = H5Fopen(path, H5F_ACC_RDONLY, access)) < 0) {
         const char *forced = getenv("HDF5_USE_FILE_LOCKING");
         bool locked = forced && strcmp(forced, "FALSE") != 0;
         rc = rrl_h5_fail(RRL_ERR_DATA, path, "cannot be opened%s",
-                         locked ? " (HDF5_USE_FILE_LOCKING forces locks; set it to FALSE if they are refused)" : "");
+                         locked ? " (HDF5_USE_FILE_LOCKING forces locks; set it to FALSE if they are refused)"
+                                : "");
     }
     rrl_h5_drop(&access);
     if (rc == RRL_OK) *out = file;
@@ -155,9 +160,11 @@ bool rrl_h5_has(hid_t parent, const char *name) {
 /* --- types */
 
 rrl_status rrl_h5_type(hid_t *out, rrl_column_kind kind, size_t width, const char *path) {
-    hid_t of[] = {[RRL_COLUMN_U8] = H5T_STD_U8LE,    [RRL_COLUMN_U16] = H5T_STD_U16LE, [RRL_COLUMN_U32] = H5T_STD_U32LE,
-                  [RRL_COLUMN_U64] = H5T_STD_U64LE,  [RRL_COLUMN_I32] = H5T_STD_I32LE, [RRL_COLUMN_I64] = H5T_STD_I64LE,
-                  [RRL_COLUMN_F32] = H5T_IEEE_F32LE, [RRL_COLUMN_F64] = H5T_IEEE_F64LE, [RRL_COLUMN_TEXT] = H5T_C_S1};
+    hid_t of[] = {[RRL_COLUMN_U8] = H5T_STD_U8LE,    [RRL_COLUMN_U16] = H5T_STD_U16LE,
+                  [RRL_COLUMN_U32] = H5T_STD_U32LE,  [RRL_COLUMN_U64] = H5T_STD_U64LE,
+                  [RRL_COLUMN_I32] = H5T_STD_I32LE,  [RRL_COLUMN_I64] = H5T_STD_I64LE,
+                  [RRL_COLUMN_F32] = H5T_IEEE_F32LE, [RRL_COLUMN_F64] = H5T_IEEE_F64LE,
+                  [RRL_COLUMN_TEXT] = H5T_C_S1};
     hid_t t = H5Tcopy(of[kind]);
     bool ok = t >= 0;
     if (ok && kind == RRL_COLUMN_TEXT)
@@ -177,12 +184,14 @@ static rrl_status attr_write(hid_t object, const char *name, hid_t type, hid_t s
                              const char *path) {
     rrl_status rc = RRL_OK;
     hid_t a = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    if (a < 0 || H5Awrite(a, type, value) < 0) rc = rrl_h5_fail(RRL_ERR_IO, path, "attribute %s cannot be written", name);
+    if (a < 0 || H5Awrite(a, type, value) < 0)
+        rc = rrl_h5_fail(RRL_ERR_IO, path, "attribute %s cannot be written", name);
     rrl_h5_drop(&a);
     return rc;
 }
 
-rrl_status rrl_h5_attr_put(hid_t object, const char *name, rrl_column_kind kind, const void *value, const char *path) {
+rrl_status rrl_h5_attr_put(hid_t object, const char *name, rrl_column_kind kind, const void *value,
+                           const char *path) {
     hid_t type = -1, space = H5Screate(H5S_SCALAR);
     rrl_status rc = rrl_h5_type(&type, kind, 0, path);
     if (rc == RRL_OK) rc = attr_write(object, name, type, space, value, path);
@@ -200,7 +209,8 @@ rrl_status rrl_h5_attr_put_text(hid_t object, const char *name, const char *text
     return rc;
 }
 
-rrl_status rrl_h5_attr_put_texts(hid_t object, const char *name, const char *const *texts, int n, const char *path) {
+rrl_status rrl_h5_attr_put_texts(hid_t object, const char *name, const char *const *texts, int n,
+                                 const char *path) {
     rrl_status rc = RRL_OK;
     char *cells = NULL;
     size_t width = 1;
@@ -237,7 +247,8 @@ static rrl_status attr_open(hid_t *attr, hid_t *type, hid_t object, const char *
     return RRL_OK;
 }
 
-rrl_status rrl_h5_attr_get(void *out, hid_t object, const char *name, rrl_column_kind kind, const char *path) {
+rrl_status rrl_h5_attr_get(void *out, hid_t object, const char *name, rrl_column_kind kind,
+                           const char *path) {
     rrl_status rc = RRL_OK;
     hid_t a = -1, stored = -1, type = -1;
     bool real = kind == RRL_COLUMN_F32 || kind == RRL_COLUMN_F64;
@@ -262,9 +273,11 @@ rrl_status rrl_h5_attr_get_text(char **out, hid_t object, const char *name, cons
     char *text = NULL;
     hid_t a = -1, type = -1;
     RRL_GOTO(attr_open(&a, &type, object, name, H5T_STRING, path));
-    if (!plain_text(type)) RRL_GOTO(rrl_h5_fail(RRL_ERR_DATA, path, "attribute %s is no fixed-length text", name));
+    if (!plain_text(type))
+        RRL_GOTO(rrl_h5_fail(RRL_ERR_DATA, path, "attribute %s is no fixed-length text", name));
     RRL_GOTO(rrl_alloc(&text, H5Tget_size(type) + 1, 1, "text of an attribute"));
-    if (H5Aread(a, type, text) < 0) RRL_GOTO(rrl_h5_fail(RRL_ERR_DATA, path, "attribute %s cannot be read", name));
+    if (H5Aread(a, type, text) < 0)
+        RRL_GOTO(rrl_h5_fail(RRL_ERR_DATA, path, "attribute %s cannot be read", name));
     *out = text;
     text = NULL;
 done:

@@ -1,5 +1,5 @@
-/* Rows travel through a packed buffer of a bounded number of bytes: pack, write a block, pack on. A row struct may be
- * padded, the packed form is not, and its layout is the file's. */
+/* Rows travel through a packed buffer of a bounded number of bytes: pack, write a block, pack on. A row
+ * struct may be padded, the packed form is not, and its layout is the file's. */
 #include "record/h5_table.h"
 
 #include <stdlib.h>
@@ -11,7 +11,8 @@ enum {
     CHUNK_BYTES = 1 << 18, /* of a chunk before compression */
     BLOCK_BYTES = 1 << 20, /* of the packed buffer */
     DEFLATE_LEVEL = 4,
-    MAX_RATIO = 1100 /* deflate cannot compress more (1032 and room); a file that claims it is broken or hostile */
+    MAX_RATIO =
+        1100 /* deflate cannot compress more (1032 and room); a file that claims it is broken or hostile */
 };
 
 static int64_t at_least_one(int64_t n) {
@@ -24,7 +25,8 @@ static int64_t smaller(int64_t a, int64_t b) {
 
 /* --- datasets */
 
-static rrl_status dataset_make(hid_t *out, hid_t parent, const char *name, hid_t type, int64_t n, const char *path) {
+static rrl_status dataset_make(hid_t *out, hid_t parent, const char *name, hid_t type, int64_t n,
+                               const char *path) {
     hsize_t rows = (hsize_t)n;
     hsize_t chunk = (hsize_t)smaller(at_least_one(CHUNK_BYTES / (int64_t)H5Tget_size(type)), at_least_one(n));
     hid_t space = H5Screate_simple(1, &rows, NULL), create = H5Pcreate(H5P_DATASET_CREATE);
@@ -54,8 +56,9 @@ static rrl_status dataset_open(hid_t *out, int64_t *n, hid_t parent, const char 
         RRL_GOTO(rrl_h5_fail(RRL_ERR_DATA, path, "dataset %s does not have one dimension", name));
     hsize_t stored = H5Dget_storage_size(ds), width = H5Tget_size(type);
     if (stored > size || (rows && (!width || rows > (stored + 4) * MAX_RATIO / width)))
-        RRL_GOTO(rrl_h5_fail(RRL_ERR_DATA, path, "dataset %s claims %llu rows of %llu bytes but holds only %llu bytes",
-                             name, (unsigned long long)rows, (unsigned long long)width, (unsigned long long)stored));
+        RRL_GOTO(rrl_h5_fail(
+            RRL_ERR_DATA, path, "dataset %s claims %llu rows of %llu bytes but holds only %llu bytes", name,
+            (unsigned long long)rows, (unsigned long long)width, (unsigned long long)stored));
     *n = (int64_t)rows;
     *out = ds;
     ds = -1;
@@ -81,7 +84,8 @@ static herr_t transfer_read(hid_t ds, hid_t type, hid_t memory, hid_t file, void
 static bool transfer(hid_t ds, hid_t type, int64_t first, int64_t n, void *block, transfer_fn *move) {
     hsize_t start = (hsize_t)first, count = (hsize_t)n;
     hid_t file = H5Dget_space(ds), memory = H5Screate_simple(1, &count, NULL);
-    bool ok = file >= 0 && memory >= 0 && H5Sselect_hyperslab(file, H5S_SELECT_SET, &start, NULL, &count, NULL) >= 0 &&
+    bool ok = file >= 0 && memory >= 0 &&
+              H5Sselect_hyperslab(file, H5S_SELECT_SET, &start, NULL, &count, NULL) >= 0 &&
               move(ds, type, memory, file, block) >= 0;
     rrl_h5_drop(&memory);
     rrl_h5_drop(&file);
@@ -129,7 +133,9 @@ static rrl_status packing_make(packing *p, const rrl_table *t, const char *path)
         RRL_TRY(rrl_h5_type(&member, t->columns[i].kind, p->width[i], path));
         herr_t e = H5Tinsert(p->type, t->columns[i].name, p->at[i], member);
         rrl_h5_drop(&member);
-        if (e < 0) return rrl_h5_fail(RRL_ERR_IO, path, "column %s of %s cannot be made", t->columns[i].name, t->name);
+        if (e < 0)
+            return rrl_h5_fail(RRL_ERR_IO, path, "column %s of %s cannot be made", t->columns[i].name,
+                               t->name);
     }
     return RRL_OK;
 }
@@ -167,7 +173,10 @@ static rrl_status widths_of_file(packing *p, const rrl_table *t, hid_t ds, const
         H5T_class_t got = H5Tget_class(member);
         bool text = c->kind == RRL_COLUMN_TEXT;
         bool real = c->kind == RRL_COLUMN_F32 || c->kind == RRL_COLUMN_F64;
-        if (got != (text ? H5T_STRING : real ? H5T_FLOAT : H5T_INTEGER) || (text && H5Tis_variable_str(member) != 0))
+        if (got != (text   ? H5T_STRING
+                    : real ? H5T_FLOAT
+                           : H5T_INTEGER) ||
+            (text && H5Tis_variable_str(member) != 0))
             RRL_GOTO(rrl_h5_fail(RRL_ERR_DATA, path, "column %s of %s is not of type %s", c->name, t->name,
                                  rrl_column_kind_text(c->kind)));
         p->width[i] = text ? H5Tget_size(member) : rrl_column_bytes(c->kind);
@@ -240,7 +249,8 @@ rrl_status rrl_h5_table_put(hid_t parent, const rrl_table *t, const void *rows, 
     for (int64_t first = 0; first < n; first += most) {
         int64_t count = smaller(most, n - first);
         for (int64_t k = 0; k < count; k++)
-            pack_row(block + (size_t)k * p.bytes, &p, t, (const char *)rows + (size_t)(first + k) * t->row_bytes);
+            pack_row(block + (size_t)k * p.bytes, &p, t,
+                     (const char *)rows + (size_t)(first + k) * t->row_bytes);
         if (!transfer(ds, p.type, first, count, block, transfer_write))
             RRL_GOTO(rrl_h5_fail(RRL_ERR_IO, path, "table %s cannot be written", t->name));
     }
@@ -279,7 +289,8 @@ rrl_status rrl_h5_table_get(void **rows, int64_t *n, hid_t parent, const rrl_tab
         if (!transfer(ds, p.type, first, count, block, transfer_read))
             RRL_GOTO(rrl_h5_fail(RRL_ERR_DATA, path, "table %s cannot be read", t->name));
         for (int64_t k = 0; k < count; k++)
-            RRL_GOTO(unpack_row(made + (size_t)(first + k) * t->row_bytes, &p, t, block + (size_t)k * p.bytes));
+            RRL_GOTO(
+                unpack_row(made + (size_t)(first + k) * t->row_bytes, &p, t, block + (size_t)k * p.bytes));
     }
     *rows = made;
     *n = total;
@@ -294,7 +305,8 @@ done:
 
 /* --- flat arrays */
 
-rrl_status rrl_h5_array_put(hid_t parent, const rrl_column *c, const void *values, int64_t n, const char *path) {
+rrl_status rrl_h5_array_put(hid_t parent, const rrl_column *c, const void *values, int64_t n,
+                            const char *path) {
     rrl_status rc = RRL_OK;
     hid_t type = -1, ds = -1;
     RRL_GOTO(rrl_h5_type(&type, c->kind, 0, path));
@@ -379,8 +391,8 @@ static rrl_status texts_open(hid_t *out, size_t *width, int64_t n, hid_t parent,
     }
     rrl_h5_drop(&ds);
     if (rows != n)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: %s has %lld rows, rollouts has %lld", path, c->name, (long long)rows,
-                        (long long)n);
+        return RRL_FAIL(RRL_ERR_DATA, "%s: %s has %lld rows, rollouts has %lld", path, c->name,
+                        (long long)rows, (long long)n);
     return RRL_FAIL(RRL_ERR_DATA, "%s: %s holds no fixed-length texts", path, c->name);
 }
 
@@ -402,7 +414,8 @@ rrl_status rrl_h5_texts_get(char ***texts, rrl_text_bytes *bytes, const void *ro
         for (int64_t k = 0; k < count; k++) {
             size_t length = text_bytes(bytes, rows, first + k);
             if (length > width)
-                RRL_GOTO(RRL_FAIL(RRL_ERR_DATA, "%s: row %lld of %s is said to have %zu bytes, of %zu that fit", path,
+                RRL_GOTO(RRL_FAIL(RRL_ERR_DATA,
+                                  "%s: row %lld of %s is said to have %zu bytes, of %zu that fit", path,
                                   (long long)(first + k), c->name, length, width));
             RRL_GOTO(rrl_alloc(&made[first + k], length + 1, 1, "text of a record"));
             memcpy(made[first + k], block + (size_t)k * width, length);

@@ -1,5 +1,5 @@
-/* Joins the segments of a run into run.h5. The segments are removed only after the joined file was published, opened
- * again and found to hold the same content. */
+/* Joins the segments of a run into run.h5. The segments are removed only after the joined file was published,
+ * opened again and found to hold the same content. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +34,10 @@ rrl_status rrl_records_join(const char *dir, const char *provenance_json) {
     rc = rrl_record_read(&back, run, 1);
     if (rc == RRL_OK) rc = rrl_record_content_digest(found, back);
     if (rc == RRL_OK && strcmp(wanted, found) != 0)
-        rc = RRL_FAIL(RRL_ERR_IO, "%s: read back, its content is not that of the segments (%s, expected %s); segments kept",
-                      run, found, wanted);
+        rc = RRL_FAIL(
+            RRL_ERR_IO,
+            "%s: read back, its content is not that of the segments (%s, expected %s); segments kept", run,
+            found, wanted);
     /* what was not written well must not win over the segments */
     if (rc != RRL_OK) (void)rrl_quarantine(records, run);
 done:
@@ -52,9 +54,9 @@ rrl_status rrl_records_remove(const char *dir) {
     RRL_GOTO(rrl_records_list(&f, dir));
     /* the head last: with it gone, a reader no longer takes the folder for a run in progress */
     for (size_t i = 0; i < f.n_segments + f.n_evaluations + 1; i++) {
-        const char *path = i < f.n_segments                       ? f.segments[i].path
+        const char *path = i < f.n_segments                     ? f.segments[i].path
                            : i < f.n_segments + f.n_evaluations ? f.evaluations[i - f.n_segments]
-                                                                  : f.head;
+                                                                : f.head;
         if (path && (rrl_fault("join.remove") || (unlink(path) != 0 && errno != ENOENT)))
             RRL_GOTO(RRL_FAIL(RRL_ERR_IO, "%s: cannot be removed: %s", path, strerror(errno)));
     }

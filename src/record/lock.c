@@ -44,11 +44,12 @@ void rrl_process_self(rrl_process *p) {
 
 void rrl_process_text(char *text, size_t n, const rrl_process *p) {
     int used = snprintf(text, n, "host %s, process %ld", p->host, p->pid);
-    if (p->job[0] && used > 0 && (size_t)used < n) snprintf(text + used, n - (size_t)used, ", job %s", p->job);
+    if (p->job[0] && used > 0 && (size_t)used < n)
+        snprintf(text + used, n - (size_t)used, ", job %s", p->job);
 }
 
-/* On this host: dead if there is no such process, if it has ended and nobody asked for its code, or if the number was
- * given to another one since. */
+/* On this host: dead if there is no such process, if it has ended and nobody asked for its code, or if the
+ * number was given to another one since. */
 static bool dead_here(const rrl_process *p) {
     unsigned long long start = 0;
     char state = 0;
@@ -57,8 +58,8 @@ static bool dead_here(const rrl_process *p) {
     return state == 'Z' || state == 'X' || (p->start && start != p->start);
 }
 
-/* Whether Slurm says that the job does not run: it is unknown, ended, or waits for its requeue. Where there is no Slurm
- * or it does not answer, no. */
+/* Whether Slurm says that the job does not run: it is unknown, ended, or waits for its requeue. Where there
+ * is no Slurm or it does not answer, no. */
 static bool job_gone(const char *job) {
     char command[128], line[256] = "";
     for (const char *c = job; *c; c++)
@@ -118,12 +119,14 @@ done:
 static rrl_status busy(const char *dir, const char *path, const rrl_process *holder) {
     char who[512];
     rrl_process_text(who, sizeof who, holder);
-    return RRL_FAIL(RRL_ERR_BUSY, "%s: another run is writing here (%s); wait for it, choose another output_dir, or, if it "
-                    "is gone, remove %s", dir, who, path);
+    return RRL_FAIL(RRL_ERR_BUSY,
+                    "%s: another run is writing here (%s); wait for it, choose another output_dir, or, if it "
+                    "is gone, remove %s",
+                    dir, who, path);
 }
 
-/* Renaming decides which of several finders removes a dead lock. What was renamed is looked at again: another finder may
- * have been faster, and then it is the lock of a living process. */
+/* Renaming decides which of several finders removes a dead lock. What was renamed is looked at again: another
+ * finder may have been faster, and then it is the lock of a living process. */
 static rrl_status remove_dead(const char *path, const char *dead_text, size_t dead_n) {
     rrl_status rc = RRL_OK;
     rrl_buffer aside = {0};
@@ -158,7 +161,8 @@ static rrl_status try_take(bool *again, const char *dir, const char *path, const
     }
     RRL_TRY(rc);
     if (parse(&holder, text, n, path) != RRL_OK)
-        rc = RRL_FAIL(RRL_ERR_BUSY, "%s: is no lock of this program; if no run is writing here, remove it", path);
+        rc = RRL_FAIL(RRL_ERR_BUSY, "%s: is no lock of this program; if no run is writing here, remove it",
+                      path);
     else if (!is_dead(&holder))
         rc = busy(dir, path, &holder);
     else {
@@ -190,7 +194,8 @@ void rrl_lock_drop(const char *dir) {
     char *path = NULL, *text = NULL;
     size_t n = 0;
     if (rrl_path_join(&path, dir, "lock") == RRL_OK && lock_text(&mine) == RRL_OK &&
-        rrl_file_read(&text, &n, path, MAX_LOCK_BYTES) == RRL_OK && n == mine.len && memcmp(text, mine.data, n) == 0)
+        rrl_file_read(&text, &n, path, MAX_LOCK_BYTES) == RRL_OK && n == mine.len &&
+        memcmp(text, mine.data, n) == 0)
         unlink(path);
     free(text);
     free(path);

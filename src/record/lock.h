@@ -1,5 +1,6 @@
-/* DIR/lock: one writer a run folder, whatever the file system thinks of locks. The file is made exclusively and names
- * host, process, its start and the Slurm job, so a lock of the dead is told from one of the living. */
+/* DIR/lock: one writer a run folder, whatever the file system thinks of locks. The file is made exclusively
+ * and names host, process, its start and the Slurm job, so a lock of the dead is told from one of the living.
+ */
 #ifndef RRL_RECORD_LOCK_H
 #define RRL_RECORD_LOCK_H
 
@@ -12,9 +13,10 @@
 typedef struct {
     char host[256];
     long pid;
-    unsigned long long start; /* of the process, clock ticks since boot (/proc/PID/stat, field 22); 0 = unknown */
-    char job[64];             /* SLURM_JOB_ID, "" = none */
-    long restart;             /* SLURM_RESTART_COUNT */
+    unsigned long long
+        start;    /* of the process, clock ticks since boot (/proc/PID/stat, field 22); 0 = unknown */
+    char job[64]; /* SLURM_JOB_ID, "" = none */
+    long restart; /* SLURM_RESTART_COUNT */
 } rrl_process;
 
 void rrl_process_self(rrl_process *p);

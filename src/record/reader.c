@@ -10,16 +10,16 @@
 static rrl_status check_members(const rrl_record *r, const rrl_record_set *s) {
     for (int64_t i = 0; i < s->n_verdicts; i++)
         if (s->verdicts[i].member >= r->n_members)
-            return RRL_FAIL(RRL_ERR_DATA, "%s: row %lld of verdicts is of member %d of %d", r->path, (long long)i,
-                            s->verdicts[i].member, r->n_members);
+            return RRL_FAIL(RRL_ERR_DATA, "%s: row %lld of verdicts is of member %d of %d", r->path,
+                            (long long)i, s->verdicts[i].member, r->n_members);
     return RRL_OK;
 }
 
 static rrl_status check_questions(const rrl_record *r, const rrl_record_set *s) {
     for (int64_t i = 0; i < s->n && s->n_questions; i++)
         if (s->rollouts[i].question >= s->n_questions)
-            return RRL_FAIL(RRL_ERR_DATA, "%s: row %lld of rollouts is of question %u of %lld", r->path, (long long)i,
-                            s->rollouts[i].question, (long long)s->n_questions);
+            return RRL_FAIL(RRL_ERR_DATA, "%s: row %lld of rollouts is of question %u of %lld", r->path,
+                            (long long)i, s->rollouts[i].question, (long long)s->n_questions);
     return RRL_OK;
 }
 
@@ -73,7 +73,8 @@ static rrl_status add_segment(rrl_record *r, record_room *room, rrl_segment *s, 
         RRL_TRY(rrl_segment_slice(&cut, s, 0, end - s->first));
         use = &cut;
     }
-    rrl_status rc = rrl_grow(&r->rows, &room->rows, (size_t)(r->n_rows + use->n), sizeof *r->rows, "training rows");
+    rrl_status rc =
+        rrl_grow(&r->rows, &room->rows, (size_t)(r->n_rows + use->n), sizeof *r->rows, "training rows");
     if (rc == RRL_OK && use->n) {
         memcpy(r->rows + r->n_rows, use->rows, (size_t)use->n * sizeof *r->rows);
         r->n_rows += use->n;
@@ -83,7 +84,8 @@ static rrl_status add_segment(rrl_record *r, record_room *room, rrl_segment *s, 
     return rc;
 }
 
-static rrl_status read_segments(rrl_record *r, record_room *room, const rrl_records_folder *f, bool with_text) {
+static rrl_status read_segments(rrl_record *r, record_room *room, const rrl_records_folder *f,
+                                bool with_text) {
     for (size_t i = 0; i < f->n_segments; i++) {
         rrl_segment s = {0};
         int64_t end = i + 1 < f->n_segments ? f->segments[i + 1].first : INT64_MAX;
@@ -95,7 +97,8 @@ static rrl_status read_segments(rrl_record *r, record_room *room, const rrl_reco
     return RRL_OK;
 }
 
-static rrl_status read_evaluations(rrl_record *r, record_room *room, const rrl_records_folder *f, bool with_text) {
+static rrl_status read_evaluations(rrl_record *r, record_room *room, const rrl_records_folder *f,
+                                   bool with_text) {
     for (size_t i = 0; i < f->n_evaluations; i++) {
         RRL_TRY(rrl_grow(&r->evaluations, &room->evaluations, i + 1, sizeof *r->evaluations, "evaluations"));
         RRL_TRY(rrl_evaluation_read(&r->evaluations[i], f->evaluations[i], r->digest, with_text));
@@ -112,8 +115,8 @@ static rrl_status read_folder(rrl_record **out, const char *dir, bool with_text)
     RRL_GOTO(record_of(&r, dir));
     RRL_GOTO(rrl_records_list(&f, dir));
     if (!f.head)
-        RRL_GOTO(RRL_FAIL(RRL_ERR_DATA, "%s: no records: neither run.h5 nor records/%s; has the run started?", dir,
-                          RRL_RECORDS_HEAD));
+        RRL_GOTO(RRL_FAIL(RRL_ERR_DATA, "%s: no records: neither run.h5 nor records/%s; has the run started?",
+                          dir, RRL_RECORDS_HEAD));
     RRL_GOTO(rrl_record_load(r, f.head, RRL_PART_HEAD, with_text));
     RRL_GOTO(read_segments(r, &room, &f, with_text));
     RRL_GOTO(read_evaluations(r, &room, &f, with_text));
@@ -139,7 +142,8 @@ rrl_status rrl_record_read(rrl_record **out, const char *path, int with_text) {
     RRL_GOTO(rrl_path_join(&head, path, "records/" RRL_RECORDS_HEAD));
     /* a valid run.h5 wins; a broken one is reported unless the segments are still there */
     if (rrl_file_exists(run)) rc = read_run(&r, run, with_text != 0);
-    if (!r && (rc == RRL_OK || (rc == RRL_ERR_DATA && rrl_file_exists(head)))) rc = read_folder(&r, path, with_text != 0);
+    if (!r && (rc == RRL_OK || (rc == RRL_ERR_DATA && rrl_file_exists(head))))
+        rc = read_folder(&r, path, with_text != 0);
     if (rc == RRL_OK) *out = r;
 done:
     free(run);

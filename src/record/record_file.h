@@ -1,9 +1,9 @@
-/* The layout of a record file: which datasets and attributes stand where. A file is one part of a run's records:
+/* The layout of a record file: which datasets and attributes stand where. A file is one part of a run's
+ * records:
  *
- *   head        records/000000.h5            /config, /provenance, /questions, /members and the root attributes
- *   segment     records/<first step + 1>.h5  completions and training rows of n_steps steps from first_step
- *   evaluation  records/evaluation-NAME.h5   /evaluation/NAME
- *   run         run.h5                       everything
+ *   head        records/000000.h5            /config, /provenance, /questions, /members and the root
+ * attributes segment     records/<first step + 1>.h5  completions and training rows of n_steps steps from
+ * first_step evaluation  records/evaluation-NAME.h5   /evaluation/NAME run         run.h5 everything
  *
  * Every part names format, version and the run's digest in its root attributes. */
 #ifndef RRL_RECORD_RECORD_FILE_H
@@ -12,8 +12,9 @@
 #include "record/record_set.h"
 
 /* part, its name in the root attribute "part" */
-#define RRL_RECORD_PARTS(X)                                                                                            \
-    X(RRL_PART_HEAD, "head") X(RRL_PART_SEGMENT, "segment") X(RRL_PART_EVALUATION, "evaluation") X(RRL_PART_RUN, "run")
+#define RRL_RECORD_PARTS(X)                                                                                  \
+    X(RRL_PART_HEAD, "head")                                                                                 \
+    X(RRL_PART_SEGMENT, "segment") X(RRL_PART_EVALUATION, "evaluation") X(RRL_PART_RUN, "run")
 typedef enum {
 #define X(name, text) name,
     RRL_RECORD_PARTS(X)
@@ -33,7 +34,8 @@ typedef struct {
     size_t rows_room, rollouts_room;
 } rrl_segment;
 
-rrl_status rrl_segment_add(rrl_segment *s, rrl_group *const *groups, int n_groups, const rrl_training_row *row);
+rrl_status rrl_segment_add(rrl_segment *s, rrl_group *const *groups, int n_groups,
+                           const rrl_training_row *row);
 /** Copy of rows [from, to) of a segment; *out is a zeroed segment. */
 rrl_status rrl_segment_slice(rrl_segment *out, const rrl_segment *s, int64_t from, int64_t to);
 void rrl_segment_clear(rrl_segment *s);

@@ -1,4 +1,5 @@
-/* Reads the parts of a record and checks that they agree with themselves: row counts, offsets and row numbers. */
+/* Reads the parts of a record and checks that they agree with themselves: row counts, offsets and row
+ * numbers. */
 #include "record/record_file.h"
 
 #include <stdlib.h>
@@ -13,8 +14,8 @@ static rrl_status check_text(hid_t file, const char *name, const char *want, con
     char *text = NULL;
     RRL_TRY(rrl_h5_attr_get_text(&text, file, name, path));
     bool equal = strcmp(text, want) == 0;
-    rrl_status rc = equal ? RRL_OK
-                          : RRL_FAIL(RRL_ERR_DATA, "%s: %s is \"%s\", expected \"%s\"", path, name, text, want);
+    rrl_status rc =
+        equal ? RRL_OK : RRL_FAIL(RRL_ERR_DATA, "%s: %s is \"%s\", expected \"%s\"", path, name, text, want);
     free(text);
     return rc;
 }
@@ -41,13 +42,15 @@ done:
 
 /* --- sets */
 
-/* Tokens of completion i start where those of i - 1 end, and every verdict judges a completion that is there. */
+/* Tokens of completion i start where those of i - 1 end, and every verdict judges a completion that is there.
+ */
 static rrl_status check_set(const rrl_record_set *s, int64_t n_tokens, const char *path) {
     uint64_t at = 0;
     for (int64_t i = 0; i < s->n; i++) {
         if (s->rollouts[i].token_offset != at)
-            return RRL_FAIL(RRL_ERR_DATA, "%s: token_offset of rollouts row %lld is %llu, expected %llu", path,
-                            (long long)i, (unsigned long long)s->rollouts[i].token_offset, (unsigned long long)at);
+            return RRL_FAIL(RRL_ERR_DATA, "%s: token_offset of rollouts row %lld is %llu, expected %llu",
+                            path, (long long)i, (unsigned long long)s->rollouts[i].token_offset,
+                            (unsigned long long)at);
         at += s->rollouts[i].tokens;
     }
     if (at != (uint64_t)n_tokens)
@@ -55,8 +58,8 @@ static rrl_status check_set(const rrl_record_set *s, int64_t n_tokens, const cha
                         (unsigned long long)at, (long long)n_tokens);
     for (int64_t i = 0; i < s->n_verdicts; i++)
         if (s->verdicts[i].rollout >= (uint64_t)s->n)
-            return RRL_FAIL(RRL_ERR_DATA, "%s: row %lld of verdicts judges rollout %llu of %lld", path, (long long)i,
-                            (unsigned long long)s->verdicts[i].rollout, (long long)s->n);
+            return RRL_FAIL(RRL_ERR_DATA, "%s: row %lld of verdicts judges rollout %llu of %lld", path,
+                            (long long)i, (unsigned long long)s->verdicts[i].rollout, (long long)s->n);
     return RRL_OK;
 }
 
@@ -71,7 +74,8 @@ static rrl_status get_completions(rrl_record_set *s, hid_t at, bool with_text, c
     RRL_TRY(check_set(s, s->n_tokens, path));
     if (!with_text) return RRL_OK;
     RRL_TRY(rrl_h5_texts_get(&s->text, rrl_set_text_bytes, s->rollouts, s->n, at, &rrl_column_text, path));
-    RRL_TRY(rrl_h5_texts_get(&s->answer, rrl_set_answer_bytes, s->rollouts, s->n, at, &rrl_column_answer, path));
+    RRL_TRY(
+        rrl_h5_texts_get(&s->answer, rrl_set_answer_bytes, s->rollouts, s->n, at, &rrl_column_answer, path));
     RRL_TRY(rrl_h5_array_get(&rows, &s->n_tokens, at, &rrl_column_tokens, path));
     s->tokens = rows;
     RRL_TRY(rrl_h5_array_get(&rows, &n_logprobs, at, &rrl_column_logprobs, path));
@@ -113,7 +117,8 @@ static herr_t one_name(hid_t group, const char *name, const H5L_info_t *info, vo
     return rrl_buffer_put(b, name, strlen(name) + 1) == RRL_OK ? 0 : -1;
 }
 
-static rrl_status get_evaluations(rrl_record_set **sets, int64_t *n, hid_t file, bool with_text, const char *path) {
+static rrl_status get_evaluations(rrl_record_set **sets, int64_t *n, hid_t file, bool with_text,
+                                  const char *path) {
     rrl_status rc = RRL_OK;
     rrl_buffer names = {0};
     hid_t at = -1;
@@ -191,10 +196,15 @@ static rrl_status get_head(rrl_record *r, hid_t file, const char *path) {
     const struct {
         const char *name;
         char **text;
-    } texts[] = {{"created_utc", &r->created_utc},   {"execution_kind", &r->execution_kind},
-                 {"arm", &r->arm},                   {"method", &r->method},
-                 {"numeric_path", &r->numeric_path}, {"model_digest", &r->model_digest},
-                 {"parser_version", &r->parser_version}, {"digest", &r->digest}, {"rrl_version", &r->rrl_version}};
+    } texts[] = {{"created_utc", &r->created_utc},
+                 {"execution_kind", &r->execution_kind},
+                 {"arm", &r->arm},
+                 {"method", &r->method},
+                 {"numeric_path", &r->numeric_path},
+                 {"model_digest", &r->model_digest},
+                 {"parser_version", &r->parser_version},
+                 {"digest", &r->digest},
+                 {"rrl_version", &r->rrl_version}};
     void *rows = NULL;
     int64_t n = 0;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -231,8 +241,8 @@ rrl_status rrl_record_probe(const char *path, rrl_record_part part) {
     rrl_status rc = RRL_OK;
     hid_t file = -1;
     int64_t n = 0;
-    static const char *const ALL[] = {"rollouts", "text", "answer", "tokens", "logprobs", "verdicts", "training",
-                                      "questions", "members"};
+    static const char *const ALL[] = {"rollouts", "text",     "answer",    "tokens", "logprobs",
+                                      "verdicts", "training", "questions", "members"};
     RRL_GOTO(open_part(&file, path, part, NULL));
     for (size_t i = 0; i < sizeof ALL / sizeof *ALL && part == RRL_PART_RUN; i++)
         RRL_GOTO(rrl_h5_rows(&n, file, ALL[i], path));

@@ -42,8 +42,8 @@ void rrl_set_clear(rrl_record_set *s) {
 }
 
 /* Room for so many more completions, tokens and verdicts, with or without texts. */
-static rrl_status make_room(rrl_record_set *s, rrl_set_room *room, int64_t n, int64_t n_tokens, int64_t n_verdicts,
-                            bool with_text) {
+static rrl_status make_room(rrl_record_set *s, rrl_set_room *room, int64_t n, int64_t n_tokens,
+                            int64_t n_verdicts, bool with_text) {
     size_t rows = (size_t)(s->n + n), tokens = (size_t)(s->n_tokens + n_tokens);
     RRL_TRY(rrl_grow(&s->rollouts, &room->rollouts, rows, sizeof *s->rollouts, "rollouts"));
     RRL_TRY(rrl_grow(&s->verdicts, &room->verdicts, (size_t)(s->n_verdicts + n_verdicts), sizeof *s->verdicts,
@@ -135,17 +135,21 @@ static rrl_status check_group(const rrl_group *g) {
     int32_t last = g->head.count - 1;
     int64_t tokens = rrl_group_token_at(g, last) + g->rows[last].n_tokens;
     int64_t text = rrl_group_answer_at(g, last) + (g->rows[last].n_answer > 0 ? g->rows[last].n_answer : 0);
-    if (tokens == g->head.n_tokens && text == g->head.n_text && (!text || g->text) && (!g->head.members || g->verdicts))
+    if (tokens == g->head.n_tokens && text == g->head.n_text && (!text || g->text) &&
+        (!g->head.members || g->verdicts))
         return RRL_OK;
-    return RRL_FAIL(RRL_ERR_INTERNAL, "group of question %d, step %lld: rows have %lld tokens and %lld bytes, head says "
-                    "%lld and %lld", g->head.question, (long long)g->head.step, (long long)tokens, (long long)text,
+    return RRL_FAIL(RRL_ERR_INTERNAL,
+                    "group of question %d, step %lld: rows have %lld tokens and %lld bytes, head says "
+                    "%lld and %lld",
+                    g->head.question, (long long)g->head.step, (long long)tokens, (long long)text,
                     (long long)g->head.n_tokens, (long long)g->head.n_text);
 }
 
 rrl_status rrl_set_add_group(rrl_record_set *s, rrl_set_room *room, const rrl_group *g) {
     int64_t n = s->n, n_tokens = s->n_tokens, n_verdicts = s->n_verdicts;
     RRL_TRY(check_group(g));
-    RRL_TRY(make_room(s, room, g->head.count, g->head.n_tokens, (int64_t)g->head.count * g->head.members, true));
+    RRL_TRY(
+        make_room(s, room, g->head.count, g->head.n_tokens, (int64_t)g->head.count * g->head.members, true));
     for (int32_t i = 0; i < g->head.count; i++) {
         const rrl_completion *c = &g->rows[i];
         rrl_status rc = add_texts(s, g, i);
@@ -241,8 +245,9 @@ rrl_status rrl_set_slice(rrl_record_set *out, const rrl_record_set *from, int64_
 void rrl_record_free(rrl_record **record) {
     if (!record || !*record) return;
     rrl_record *r = *record;
-    char *texts[] = {r->path,        r->execution_kind,  r->arm,          r->method,         r->numeric_path, r->digest,
-                     r->config_yaml, r->provenance_json, r->model_digest, r->parser_version, r->created_utc,  r->rrl_version};
+    char *texts[] = {r->path,         r->execution_kind, r->arm,         r->method,
+                     r->numeric_path, r->digest,         r->config_yaml, r->provenance_json,
+                     r->model_digest, r->parser_version, r->created_utc, r->rrl_version};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
     for (int32_t i = 0; i < r->n_members; i++) {
         free(r->members[i].kind);
@@ -302,7 +307,8 @@ static rrl_status fill_text(rrl_group *g, const rrl_record_set *s, int64_t first
     g->head.n_text = bytes;
     char *at = g->text;
     for (int32_t i = 0; i < g->head.count; i++) {
-        size_t text = (size_t)g->rows[i].n_text, answer = g->rows[i].n_answer > 0 ? (size_t)g->rows[i].n_answer : 0;
+        size_t text = (size_t)g->rows[i].n_text,
+               answer = g->rows[i].n_answer > 0 ? (size_t)g->rows[i].n_answer : 0;
         memcpy(at, s->text[first + i], text);
         memcpy(at + text, s->answer[first + i], answer);
         at += text + answer;
@@ -320,9 +326,10 @@ static void fill_verdict(rrl_group *g, int64_t first, const rrl_verdict_row *v) 
     g->rows[i].available += v->available;
 }
 
-/* Completions [first, first + count) as a group; verdicts are those from *verdict on, which moves past them. */
-static rrl_status group_of(rrl_group **out, const rrl_record_set *s, int64_t first, int32_t count, int32_t members,
-                           int64_t *verdict) {
+/* Completions [first, first + count) as a group; verdicts are those from *verdict on, which moves past them.
+ */
+static rrl_status group_of(rrl_group **out, const rrl_record_set *s, int64_t first, int32_t count,
+                           int32_t members, int64_t *verdict) {
     rrl_status rc = RRL_OK;
     rrl_group *g = NULL;
     const rrl_rollout_row *rows = s->rollouts + first;
@@ -356,12 +363,14 @@ rrl_status rrl_record_groups(rrl_group ***groups, int64_t *n, const rrl_record_s
     rrl_group **made = NULL;
     int64_t count = 0, verdict = 0;
     int32_t members = 0, slot = 0;
-    if (s->n && !s->text) return RRL_FAIL(RRL_ERR_INTERNAL, "groups need a record that was read with its texts");
+    if (s->n && !s->text)
+        return RRL_FAIL(RRL_ERR_INTERNAL, "groups need a record that was read with its texts");
     for (int64_t i = 0; i < s->n_verdicts; i++)
         if (s->verdicts[i].member >= members) members = s->verdicts[i].member + 1;
     RRL_GOTO(rrl_alloc(&made, (size_t)s->n + 1, sizeof *made, "groups of a record"));
     for (int64_t i = 0, end; i < s->n; i = end) {
-        for (end = i + 1; end < s->n && same_group(&s->rollouts[end - 1], &s->rollouts[end]); end++) {}
+        for (end = i + 1; end < s->n && same_group(&s->rollouts[end - 1], &s->rollouts[end]); end++) {
+        }
         RRL_GOTO(group_of(&made[count], s, i, (int32_t)(end - i), members, &verdict));
         slot = i && s->rollouts[i].step == s->rollouts[i - 1].step ? slot + 1 : 0;
         made[count++]->head.slot = slot;

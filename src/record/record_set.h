@@ -1,5 +1,5 @@
-/* Sets of completions in memory: growing by groups, joined, cut. Offsets and row numbers inside a set are always those of
- * the whole set, so what segments a run was written in leaves no trace. */
+/* Sets of completions in memory: growing by groups, joined, cut. Offsets and row numbers inside a set are
+ * always those of the whole set, so what segments a run was written in leaves no trace. */
 #ifndef RRL_RECORD_RECORD_SET_H
 #define RRL_RECORD_RECORD_SET_H
 

@@ -27,9 +27,12 @@ static rrl_status put_root(hid_t file, rrl_record_part part, const char *digest,
 static rrl_status put_head(hid_t file, const rrl_record *r, const char *path) {
     const struct {
         const char *name, *text;
-    } texts[] = {{"created_utc", r->created_utc},   {"execution_kind", r->execution_kind},
-                 {"arm", r->arm},                   {"method", r->method},
-                 {"numeric_path", r->numeric_path}, {"model_digest", r->model_digest},
+    } texts[] = {{"created_utc", r->created_utc},
+                 {"execution_kind", r->execution_kind},
+                 {"arm", r->arm},
+                 {"method", r->method},
+                 {"numeric_path", r->numeric_path},
+                 {"model_digest", r->model_digest},
                  {"parser_version", r->parser_version}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         RRL_TRY(rrl_h5_attr_put_text(file, texts[i].name, or_empty(texts[i].text), path));
@@ -37,7 +40,8 @@ static rrl_status put_head(hid_t file, const rrl_record *r, const char *path) {
     RRL_TRY(rrl_h5_attr_put(file, "seed", RRL_COLUMN_U64, &r->seed, path));
     RRL_TRY(rrl_h5_text_put(file, "config", or_empty(r->config_yaml), path));
     RRL_TRY(rrl_h5_text_put(file, "provenance", or_empty(r->provenance_json), path));
-    RRL_TRY(rrl_h5_table_put(file, &rrl_table_questions, r->training.questions, r->training.n_questions, path));
+    RRL_TRY(
+        rrl_h5_table_put(file, &rrl_table_questions, r->training.questions, r->training.n_questions, path));
     return rrl_h5_table_put(file, &rrl_table_members, r->members, r->n_members, path);
 }
 
@@ -45,7 +49,8 @@ static rrl_status put_head(hid_t file, const rrl_record *r, const char *path) {
 static rrl_status put_completions(hid_t at, const rrl_record_set *s, const char *path) {
     RRL_TRY(rrl_h5_table_put(at, &rrl_table_rollouts, s->rollouts, s->n, path));
     RRL_TRY(rrl_h5_texts_put(at, &rrl_column_text, s->text, rrl_set_text_bytes, s->rollouts, s->n, path));
-    RRL_TRY(rrl_h5_texts_put(at, &rrl_column_answer, s->answer, rrl_set_answer_bytes, s->rollouts, s->n, path));
+    RRL_TRY(
+        rrl_h5_texts_put(at, &rrl_column_answer, s->answer, rrl_set_answer_bytes, s->rollouts, s->n, path));
     RRL_TRY(rrl_h5_array_put(at, &rrl_column_tokens, s->tokens, s->n_tokens, path));
     RRL_TRY(rrl_h5_array_put(at, &rrl_column_logprobs, s->logprobs, s->n_tokens, path));
     return rrl_h5_table_put(at, &rrl_table_verdicts, s->verdicts, s->n_verdicts, path);

@@ -1,5 +1,5 @@
-/* Collects steps and publishes them in segments. What it publishes where is known to record_write.c; what lay there from
- * before a kill, to replay.c. */
+/* Collects steps and publishes them in segments. What it publishes where is known to record_write.c; what lay
+ * there from before a kill, to replay.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,13 +160,15 @@ rrl_status rrl_recorder_flush(rrl_recorder *r) {
     return RRL_OK;
 }
 
-static rrl_status add_step(rrl_recorder *r, rrl_group *const *groups, int n_groups, const rrl_training_row *row) {
+static rrl_status add_step(rrl_recorder *r, rrl_group *const *groups, int n_groups,
+                           const rrl_training_row *row) {
     if (row->step != r->next)
-        return RRL_FAIL(RRL_ERR_INTERNAL, "%s: step %lld was put, step %lld is next", r->dir, (long long)row->step,
-                        (long long)r->next);
+        return RRL_FAIL(RRL_ERR_INTERNAL, "%s: step %lld was put, step %lld is next", r->dir,
+                        (long long)row->step, (long long)r->next);
     RRL_TRY(rrl_segment_add(&r->open, groups, n_groups, row));
     r->next++;
-    return r->next >= rrl_replay_end(&r->replay, r->open.first, r->per_segment) ? rrl_recorder_flush(r) : RRL_OK;
+    return r->next >= rrl_replay_end(&r->replay, r->open.first, r->per_segment) ? rrl_recorder_flush(r)
+                                                                                : RRL_OK;
 }
 
 rrl_status rrl_recorder_step(rrl_recorder *r, rrl_group **groups, int n_groups, const rrl_training_row *row) {
@@ -178,8 +180,9 @@ rrl_status rrl_recorder_step(rrl_recorder *r, rrl_group **groups, int n_groups, 
 /* --- evaluations */
 
 /* questions and metrics borrow; only the completions are the set's own. */
-static rrl_status put_evaluation(rrl_recorder *r, const char *name, const rrl_questions *q, rrl_group *const *groups,
-                                 int64_t n_groups, const rrl_metric *metrics, int n_metrics) {
+static rrl_status put_evaluation(rrl_recorder *r, const char *name, const rrl_questions *q,
+                                 rrl_group *const *groups, int64_t n_groups, const rrl_metric *metrics,
+                                 int n_metrics) {
     rrl_status rc = RRL_OK;
     rrl_record_question *questions = NULL;
     rrl_set_room room = {0};
@@ -200,8 +203,9 @@ done:
     return rc;
 }
 
-rrl_status rrl_recorder_evaluation(rrl_recorder *r, const char *name, const rrl_questions *q, rrl_group **groups,
-                                   int64_t n_groups, const rrl_metric *metrics, int n_metrics) {
+rrl_status rrl_recorder_evaluation(rrl_recorder *r, const char *name, const rrl_questions *q,
+                                   rrl_group **groups, int64_t n_groups, const rrl_metric *metrics,
+                                   int n_metrics) {
     rrl_status rc = put_evaluation(r, name, q, groups, n_groups, metrics, n_metrics);
     for (int64_t i = 0; i < n_groups; i++) rrl_group_free(&groups[i]);
     return rc;

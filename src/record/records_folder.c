@@ -26,7 +26,8 @@ static int64_t step_of_name(const char *name) {
 
 static bool is_evaluation(const char *name) {
     size_t n = strlen(name), prefix = strlen(EVALUATION_PREFIX);
-    return n > prefix + 3 && strncmp(name, EVALUATION_PREFIX, prefix) == 0 && strcmp(name + n - 3, ".h5") == 0;
+    return n > prefix + 3 && strncmp(name, EVALUATION_PREFIX, prefix) == 0 &&
+           strcmp(name + n - 3, ".h5") == 0;
 }
 
 /* Takes the path. */
@@ -40,7 +41,8 @@ static rrl_status add_segment(rrl_records_folder *f, size_t *room, char *path, i
 }
 
 static rrl_status add_evaluation(rrl_records_folder *f, size_t *room, char *path) {
-    rrl_status rc = rrl_grow(&f->evaluations, room, f->n_evaluations + 1, sizeof *f->evaluations, "evaluations");
+    rrl_status rc =
+        rrl_grow(&f->evaluations, room, f->n_evaluations + 1, sizeof *f->evaluations, "evaluations");
     if (rc == RRL_OK)
         f->evaluations[f->n_evaluations++] = path;
     else
@@ -101,7 +103,8 @@ rrl_status rrl_evaluation_path(char **out, const char *records, const char *name
     static const char ALLOWED[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
     size_t n = strlen(name);
     if (n == 0 || n > 200 || strspn(name, ALLOWED) != n || name[0] == '.')
-        return RRL_FAIL(RRL_ERR_USAGE, "evaluation name \"%s\": letters, digits, \"-\", \"_\" and \".\" are allowed", name);
+        return RRL_FAIL(RRL_ERR_USAGE,
+                        "evaluation name \"%s\": letters, digits, \"-\", \"_\" and \".\" are allowed", name);
     rrl_buffer b = {0};
     rrl_status rc = rrl_buffer_printf(&b, "%s/" EVALUATION_PREFIX "%s.h5", records, name);
     if (rc == RRL_OK)

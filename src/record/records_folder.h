@@ -1,5 +1,5 @@
-/* The folder DIR/records of a run in progress: which parts are there, by their names. Other names (temporaries of a dead
- * process among them) are not looked at. */
+/* The folder DIR/records of a run in progress: which parts are there, by their names. Other names
+ * (temporaries of a dead process among them) are not looked at. */
 #ifndef RRL_RECORD_RECORDS_FOLDER_H
 #define RRL_RECORD_RECORDS_FOLDER_H
 
@@ -17,8 +17,8 @@ typedef struct {
 } rrl_segment_file;
 
 typedef struct {
-    char *dir;  /* DIR/records */
-    char *head; /* its path, NULL if it is not there */
+    char *dir;                  /* DIR/records */
+    char *head;                 /* its path, NULL if it is not there */
     rrl_segment_file *segments; /* ascending */
     size_t n_segments;
     char **evaluations; /* paths, ascending */
@@ -40,8 +40,8 @@ rrl_status rrl_quarantine_copy(const char *records, const char *path);
 
 /** The segments of DIR as one record, also where a run.h5 is there. */
 rrl_status rrl_record_read_segments(rrl_record **out, const char *dir);
-/** Join the segments of dir into run.h5: published, read back, compared. provenance_json replaces the head's (NULL keeps
- *  it). The segments stay. */
+/** Join the segments of dir into run.h5: published, read back, compared. provenance_json replaces the head's
+ * (NULL keeps it). The segments stay. */
 rrl_status rrl_records_join(const char *dir, const char *provenance_json);
 /** Remove DIR/records, after run.h5 was made. */
 rrl_status rrl_records_remove(const char *dir);

@@ -23,8 +23,10 @@ static rrl_status put_column(rrl_buffer *b, const rrl_column *c) {
 }
 
 static rrl_status put_heading(rrl_buffer *b, const char *title, const char *doc) {
-    return rrl_buffer_printf(b, "\n### %s\n\n%s.\n\n| column | type | unit | missing | in digest | meaning |\n"
-                             "|---|---|---|---|---|---|\n", title, doc);
+    return rrl_buffer_printf(b,
+                             "\n### %s\n\n%s.\n\n| column | type | unit | missing | in digest | meaning |\n"
+                             "|---|---|---|---|---|---|\n",
+                             title, doc);
 }
 
 static rrl_status put_table(rrl_buffer *b, const char *title, const rrl_table *t, bool in_digest) {
@@ -40,7 +42,8 @@ static rrl_status put_table(rrl_buffer *b, const char *title, const rrl_table *t
 static rrl_status put_arrays(rrl_buffer *b) {
     static const rrl_column *const ARRAYS[] = {&rrl_column_text, &rrl_column_answer, &rrl_column_tokens,
                                                &rrl_column_logprobs, &rrl_column_segment_rollouts};
-    RRL_TRY(put_heading(b, "Beside the tables", "One-dimensional datasets, each with attributes unit, missing and meaning"));
+    RRL_TRY(put_heading(b, "Beside the tables",
+                        "One-dimensional datasets, each with attributes unit, missing and meaning"));
     for (size_t i = 0; i < sizeof ARRAYS / sizeof *ARRAYS; i++) RRL_TRY(put_column(b, ARRAYS[i]));
     return RRL_OK;
 }

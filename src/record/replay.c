@@ -29,7 +29,8 @@ static rrl_status insert(rrl_replay *p, size_t at, rrl_segment_file file) {
 }
 
 /* Publish rows [from, to) of s at path. */
-static rrl_status publish_slice(const rrl_replay *p, const char *path, const rrl_segment *s, int64_t from, int64_t to) {
+static rrl_status publish_slice(const rrl_replay *p, const char *path, const rrl_segment *s, int64_t from,
+                                int64_t to) {
     rrl_segment cut = {0};
     RRL_TRY(rrl_segment_slice(&cut, s, from, to));
     rrl_status rc = rrl_segment_publish(path, &cut, p->digest);
@@ -37,8 +38,8 @@ static rrl_status publish_slice(const rrl_replay *p, const char *path, const rrl
     return rc;
 }
 
-/* Cut segment i in two before step `at`. The tail is durable before the head takes the place of the whole; readers let
- * the later of two overlapping segments have its steps. */
+/* Cut segment i in two before step `at`. The tail is durable before the head takes the place of the whole;
+ * readers let the later of two overlapping segments have its steps. */
 static rrl_status split(rrl_replay *p, size_t i, int64_t at) {
     rrl_status rc = RRL_OK;
     rrl_segment s = {0};
@@ -66,14 +67,16 @@ static rrl_status look_into(rrl_replay *p, size_t i, int64_t next_step, bool *go
     *gone = false;
     rrl_status rc = rrl_segment_read(&s, file->path, p->digest, true);
     if (rc == RRL_OK && s.first != file->first)
-        rc = RRL_FAIL(RRL_ERR_DATA, "%s: starts at step %lld, its name says %lld", file->path, (long long)s.first,
-                      (long long)file->first);
+        rc = RRL_FAIL(RRL_ERR_DATA, "%s: starts at step %lld, its name says %lld", file->path,
+                      (long long)s.first, (long long)file->first);
     file->n = rc == RRL_OK ? s.n : 0;
     rrl_segment_clear(&s);
     if (rc != RRL_ERR_DATA) return rc;
     if (file->first < next_step)
-        return rrl_context(rc, "recorded before the checkpoint of step %lld and damaged (go on from an earlier "
-                           "checkpoint, or begin anew with --fresh)", (long long)next_step);
+        return rrl_context(rc,
+                           "recorded before the checkpoint of step %lld and damaged (go on from an earlier "
+                           "checkpoint, or begin anew with --fresh)",
+                           (long long)next_step);
     RRL_TRY(rrl_quarantine(p->records, file->path)); /* its steps are computed again */
     drop(p, i);
     *gone = true;
@@ -101,12 +104,13 @@ static rrl_status check_coverage(const rrl_replay *p, int64_t next_step) {
     int64_t reached = -1;
     for (size_t i = 0; i < p->n_ahead && p->ahead[i].first < next_step; i++) {
         if (i && p->ahead[i].first != reached)
-            return RRL_FAIL(RRL_ERR_DATA, "%s: steps %lld to %lld are missing", p->records, (long long)reached,
-                            (long long)p->ahead[i].first - 1);
+            return RRL_FAIL(RRL_ERR_DATA, "%s: steps %lld to %lld are missing", p->records,
+                            (long long)reached, (long long)p->ahead[i].first - 1);
         reached = p->ahead[i].first + p->ahead[i].n;
     }
     if (reached >= 0 && reached < next_step)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: steps %lld to %lld are missing, though a checkpoint of step %lld is there",
+        return RRL_FAIL(RRL_ERR_DATA,
+                        "%s: steps %lld to %lld are missing, though a checkpoint of step %lld is there",
                         p->records, (long long)reached, (long long)next_step - 1, (long long)next_step);
     return RRL_OK;
 }
@@ -201,7 +205,8 @@ done:
     return rc;
 }
 
-static rrl_status equal_evaluation(bool *equal, const rrl_replay *p, const char *path, const rrl_record_set *s) {
+static rrl_status equal_evaluation(bool *equal, const rrl_replay *p, const char *path,
+                                   const rrl_record_set *s) {
     char ours[65], theirs[65];
     rrl_record_set old = {0};
     *equal = false;

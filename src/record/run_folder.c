@@ -1,5 +1,5 @@
-/* The folder of a run and its history. run.json is replaced as a whole at each change; config.yaml is written before it,
- * so a folder with run.json has both. */
+/* The folder of a run and its history. run.json is replaced as a whole at each change; config.yaml is written
+ * before it, so a folder with run.json has both. */
 #include "record/run_folder.h"
 
 #include <errno.h>
@@ -41,8 +41,8 @@ static rrl_status load(cJSON **out, const char *dir) {
     RRL_GOTO(rrl_json_file(&json, path, MAX_FILE_BYTES));
     RRL_GOTO(rrl_json_int(&version, json, "version", false, path));
     if (version != RUN_VERSION)
-        RRL_GOTO(RRL_FAIL(RRL_ERR_DATA, "%s: version %lld; this program reads version %d", path, (long long)version,
-                          RUN_VERSION));
+        RRL_GOTO(RRL_FAIL(RRL_ERR_DATA, "%s: version %lld; this program reads version %d", path,
+                          (long long)version, RUN_VERSION));
     *out = json;
     json = NULL;
 done:
@@ -69,7 +69,8 @@ done:
 /* Set a text (NULL = null) of an object. */
 static rrl_status set_text(cJSON *object, const char *key, const char *text) {
     cJSON_DeleteItemFromObjectCaseSensitive(object, key);
-    bool ok = text ? cJSON_AddStringToObject(object, key, text) != NULL : cJSON_AddNullToObject(object, key) != NULL;
+    bool ok = text ? cJSON_AddStringToObject(object, key, text) != NULL
+                   : cJSON_AddNullToObject(object, key) != NULL;
     return ok ? RRL_OK : no_memory();
 }
 
@@ -162,7 +163,9 @@ static rrl_status prepare(char **real, const char *dir) {
     char path[PATH_MAX];
     if (stat(dir, &st) == 0 && !S_ISDIR(st.st_mode))
         return RRL_FAIL(RRL_ERR_IO, "%s: is a %s, not a folder; choose another output_dir", dir,
-                        S_ISREG(st.st_mode) ? "file" : S_ISFIFO(st.st_mode) ? "pipe" : "device");
+                        S_ISREG(st.st_mode)    ? "file"
+                        : S_ISFIFO(st.st_mode) ? "pipe"
+                                               : "device");
     RRL_TRY(rrl_dir_make(dir));
     if (!realpath(dir, path)) return RRL_FAIL(RRL_ERR_IO, "%s: cannot be resolved: %s", dir, strerror(errno));
     if (access(path, W_OK | X_OK) != 0)
@@ -173,7 +176,8 @@ static rrl_status prepare(char **real, const char *dir) {
 static rrl_status has_run(bool *out, const char *dir) {
     static const char *const TRACES[] = {"run.json", "run.h5", "records", "checkpoints"};
     *out = false;
-    for (size_t i = 0; i < sizeof TRACES / sizeof *TRACES && !*out; i++) RRL_TRY(has_entry(out, dir, TRACES[i]));
+    for (size_t i = 0; i < sizeof TRACES / sizeof *TRACES && !*out; i++)
+        RRL_TRY(has_entry(out, dir, TRACES[i]));
     return RRL_OK;
 }
 
@@ -224,8 +228,10 @@ static rrl_status refuse(const char *dir, const char *config_yaml) {
         RRL_GOTO(rrl_config_difference(&keys, before, config_yaml));
     for (char *p = keys; p && *p; p++) /* one line */
         if (*p == '\n') *p = p[1] ? ';' : 0;
-    rc = RRL_FAIL(RRL_ERR_CONFIG, "%s: holds a run of another configuration: %s; choose another output_dir, or --fresh to "
-                  "move it to %s.old-N", dir, keys && keys[0] ? keys : "model, data or adapter files differ", dir);
+    rc = RRL_FAIL(RRL_ERR_CONFIG,
+                  "%s: holds a run of another configuration: %s; choose another output_dir, or --fresh to "
+                  "move it to %s.old-N",
+                  dir, keys && keys[0] ? keys : "model, data or adapter files differ", dir);
 done:
     free(path);
     free(before);
@@ -234,13 +240,15 @@ done:
 }
 
 /* What an existing run.json allows: to continue, or nothing but to be complete. */
-static rrl_status existing_run(rrl_run_folder *f, rrl_run_state *state, const char *digest, const char *config_yaml) {
+static rrl_status existing_run(rrl_run_folder *f, rrl_run_state *state, const char *digest,
+                               const char *config_yaml) {
     const char *before = NULL, *status = NULL;
     RRL_TRY(load(&f->json, f->dir));
     RRL_TRY(rrl_json_string(&before, f->json, "digest", false, "run.json"));
     if (strcmp(before, digest) != 0) return refuse(f->dir, config_yaml);
     *state = RRL_RUN_CONTINUES;
-    /* the record decides, not the word "complete": joining is a run's last act, and a lost or damaged run.h5 is none */
+    /* the record decides, not the word "complete": joining is a run's last act, and a lost or damaged run.h5
+     * is none */
     if (rrl_record_complete(f->dir) != RRL_OK) return RRL_OK;
     *state = RRL_RUN_COMPLETE;
     RRL_TRY(rrl_records_remove(f->dir)); /* a kill may have left some */
@@ -260,8 +268,10 @@ static rrl_status settle(rrl_run_folder *f, rrl_run_state *state, const char *di
     }
     RRL_TRY(has_entry(&known, f->dir, "run.json"));
     if (run && !known)
-        return RRL_FAIL(RRL_ERR_CONFIG, "%s: holds records but no run.json, so it is unknown whose they are; choose another "
-                        "output_dir, or --fresh to move it to %s.old-N", dir, dir);
+        return RRL_FAIL(RRL_ERR_CONFIG,
+                        "%s: holds records but no run.json, so it is unknown whose they are; choose another "
+                        "output_dir, or --fresh to move it to %s.old-N",
+                        dir, dir);
     *state = RRL_RUN_NEW;
     RRL_TRY(known ? existing_run(f, state, digest, config_yaml) : new_run(f, dir, digest, config_yaml));
     if (*state == RRL_RUN_COMPLETE) return RRL_OK;
@@ -269,8 +279,8 @@ static rrl_status settle(rrl_run_folder *f, rrl_run_state *state, const char *di
     return save(f);
 }
 
-rrl_status rrl_run_folder_open(rrl_run_folder **out, rrl_run_state *state, const char *dir, const char *digest,
-                               const char *config_yaml, bool fresh) {
+rrl_status rrl_run_folder_open(rrl_run_folder **out, rrl_run_state *state, const char *dir,
+                               const char *digest, const char *config_yaml, bool fresh) {
     rrl_status rc = RRL_OK;
     rrl_run_folder *f = NULL;
     bool locked = false;

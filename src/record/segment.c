@@ -15,10 +15,12 @@ const char *rrl_record_part_text(rrl_record_part part) {
     return TEXTS[part];
 }
 
-rrl_status rrl_segment_add(rrl_segment *s, rrl_group *const *groups, int n_groups, const rrl_training_row *row) {
+rrl_status rrl_segment_add(rrl_segment *s, rrl_group *const *groups, int n_groups,
+                           const rrl_training_row *row) {
     int64_t before = s->set.n;
     RRL_TRY(rrl_grow(&s->rows, &s->rows_room, (size_t)s->n + 1, sizeof *s->rows, "training rows"));
-    RRL_TRY(rrl_grow(&s->rollouts, &s->rollouts_room, (size_t)s->n + 1, sizeof *s->rollouts, "training rows"));
+    RRL_TRY(
+        rrl_grow(&s->rollouts, &s->rollouts_room, (size_t)s->n + 1, sizeof *s->rollouts, "training rows"));
     for (int i = 0; i < n_groups; i++) RRL_TRY(rrl_set_add_group(&s->set, &s->room, groups[i]));
     if (s->n == 0) s->first = row->step;
     s->rows[s->n] = *row;
@@ -34,7 +36,8 @@ rrl_status rrl_segment_slice(rrl_segment *out, const rrl_segment *s, int64_t fro
     end = first;
     for (int64_t i = from; i < to; i++) end += s->rollouts[i];
     RRL_TRY(rrl_grow(&cut.rows, &cut.rows_room, (size_t)cut.n, sizeof *cut.rows, "training rows"));
-    rrl_status rc = rrl_grow(&cut.rollouts, &cut.rollouts_room, (size_t)cut.n, sizeof *cut.rollouts, "training rows");
+    rrl_status rc =
+        rrl_grow(&cut.rollouts, &cut.rollouts_room, (size_t)cut.n, sizeof *cut.rollouts, "training rows");
     if (rc == RRL_OK) rc = rrl_set_slice(&cut.set, &s->set, first, end);
     if (rc != RRL_OK) {
         rrl_segment_clear(&cut);

@@ -1,5 +1,5 @@
-/* Table descriptors: the column lists of schema.h and training_row.h as data. Writer, reader, digest and docs walk
- * these; nothing else knows a column. */
+/* Table descriptors: the column lists of schema.h and training_row.h as data. Writer, reader, digest and docs
+ * walk these; nothing else knows a column. */
 #ifndef RRL_RECORD_TABLES_H
 #define RRL_RECORD_TABLES_H
 
@@ -23,8 +23,8 @@ typedef enum {
 typedef struct {
     const char *name; /* in the file */
     rrl_column_kind kind;
-    size_t offset;    /* of the field in the row struct */
-    bool digest;      /* a pure function of the run */
+    size_t offset; /* of the field in the row struct */
+    bool digest;   /* a pure function of the run */
     const char *unit, *missing, *meaning;
 } rrl_column;
 
