@@ -63,12 +63,33 @@ static void mark(rrl_completion *c, char m) {
     c->n_tokens = 0;
 }
 
+/* Each says "Final answer: 1" or 2, the reference being 1. */
+static void give_text(rrl_group *g) {
+    rrl_buffer text = {0};
+    for (int i = 0; i < SAMPLES; i++) {
+        const char *answer = g->rows[i].correct > 0 ? "1" : "2";
+        size_t before = text.len;
+        CHECK_OK(rrl_buffer_printf(&text, "Final answer: %s", answer));
+        g->rows[i].n_text = (int32_t)(text.len - before);
+        g->rows[i].n_answer = 1;
+        CHECK_OK(rrl_buffer_puts(&text, answer));
+        g->verdicts[i] = (rrl_verdict){.clean = g->rows[i].correct,
+                                       .reward = g->rows[i].reward,
+                                       .confidence = 1,
+                                       .available = !isnan(g->rows[i].reward),
+                                       .corrupted = g->rows[i].reward != g->rows[i].correct};
+    }
+    g->head.n_text = (int64_t)text.len;
+    g->text = text.data;
+}
+
 static rrl_group *group_of(int question, const char *marks) {
     rrl_group *g = NULL;
     CHECK_OK(rrl_group_create(&g, SAMPLES, 0));
     CHECK_OK(rrl_group_set_members(g, 1));
     g->head.question = question;
     for (int i = 0; i < SAMPLES; i++) mark(&g->rows[i], marks[i]);
+    give_text(g);
     return g;
 }
 
@@ -346,14 +367,11 @@ static void test_table(char *table) {
         line += len + (line[len] == '\n');
     }
     CHECK(strstr(table, "arm   level method   seeds  accuracy (sd)  reward     gap   pass@2\n") != NULL);
-    CHECK(strstr(table, "flip    0.4 baseline     3  0.292 (0.072)   1.000   0.708    0.583\n") != NULL);
     for (char *p = table; *p; p++)
         if (*p == '\n') *p = ' ';
-    CHECK(
-        strstr(
-            table,
-            "at the 2 arm-levels where base, baseline and robust were all measured: baseline's mean accuracy "
-            "is below base at 1. Of these 1, robust is at or above base at 1 and below it at 0.") != NULL);
+    CHECK(strstr(table, "at the 2 arm-levels where base, baseline and robust were all measured (3 seeds, 4 "
+                        "questions): baseline's mean accuracy is below base at 1. There, where baseline lost "
+                        "it, robust kept it (is at or above base) at 1 of 1.") != NULL);
     CHECK(strstr(table, "At flip 0.4: base 0.500, baseline - base -0.208 [") != NULL);
     CHECK(strstr(table, "robust - base +0.000 [") != NULL);
     CHECK(strstr(table, "robust - baseline runs from -0.125 to +0.208;") != NULL);

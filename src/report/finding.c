@@ -67,6 +67,7 @@ static rrl_status words(wrap *w, const char *text) {
 typedef struct {
     int measured, lost, kept, above, below;
     double least, most; /* robust - baseline over all cells */
+    int64_t seeds_low, seeds_high, questions_low, questions_high;
 } counts;
 
 static counts count(const rrl_report_numbers *n) {
@@ -75,7 +76,12 @@ static counts count(const rrl_report_numbers *n) {
         cell c;
         if (!cell_at(&c, n, i)) continue;
         bool lost = c.baseline->mean < 0;
-        k.measured++;
+        const rrl_report_difference *d = c.between;
+        bool first = k.measured++ == 0;
+        k.seeds_low = first || d->n_seeds < k.seeds_low ? d->n_seeds : k.seeds_low;
+        k.seeds_high = first || d->n_seeds > k.seeds_high ? d->n_seeds : k.seeds_high;
+        k.questions_low = first || d->n_questions < k.questions_low ? d->n_questions : k.questions_low;
+        k.questions_high = first || d->n_questions > k.questions_high ? d->n_questions : k.questions_high;
         k.lost += lost;
         k.kept += lost && c.robust->mean >= 0;
         k.above += c.between->low > 0;
@@ -116,32 +122,41 @@ static rrl_status quote_losses(wrap *w, const rrl_report_numbers *n) {
     return RRL_OK;
 }
 
+/* "3 seeds", "1 to 3 seeds". */
+static void quote_range(char out[64], int64_t low, int64_t high, const char *what) {
+    if (low == high)
+        snprintf(out, 64, "%lld %s%s", (long long)low, what, low == 1 ? "" : "s");
+    else
+        snprintf(out, 64, "%lld to %lld %ss", (long long)low, (long long)high, what);
+}
+
 rrl_status rrl_report_finding(rrl_buffer *b, const rrl_report_numbers *n, int columns) {
     wrap w = {b, columns, 0};
-    char text[512];
+    char text[512], seeds[64], questions[64];
     counts k = count(n);
     if (!k.measured)
-        return words(
-            &w,
-            "base, baseline and robust were not all measured at any arm and level, so these records do not "
-            "say whether robust keeps correctness that baseline loses.");
+        return words(&w, "base, baseline and robust were not all measured at any arm and level, so these "
+                         "records do not say whether robust keeps correctness that baseline loses.");
+    quote_range(seeds, k.seeds_low, k.seeds_high, "seed");
+    quote_range(questions, k.questions_low, k.questions_high, "question");
     snprintf(
         text, sizeof text,
-        "Correctness by the independent judge, at the %d arm-levels where base, baseline and robust were all "
-        "measured: baseline's mean accuracy is below base at %d.",
-        k.measured, k.lost);
+        "Correctness by the independent judge, at the %d arm-level%s where base, baseline and robust were "
+        "all measured (%s, %s): baseline's mean accuracy is below base at %d.",
+        k.measured, k.measured == 1 ? "" : "s", seeds, questions, k.lost);
     RRL_TRY(words(&w, text));
     if (k.lost)
-        snprintf(text, sizeof text, "Of these %d, robust is at or above base at %d and below it at %d.",
-                 k.lost, k.kept, k.lost - k.kept);
+        snprintf(text, sizeof text,
+                 "There, where baseline lost it, robust kept it (is at or above base) at %d of %d.", k.kept,
+                 k.lost);
     else
         snprintf(text, sizeof text, "So there was no loss that robust could have prevented.");
     RRL_TRY(words(&w, text));
     RRL_TRY(quote_losses(&w, n));
-    snprintf(text, sizeof text,
-             "robust - baseline runs from %+.3f to %+.3f; its 95 %% interval over questions lies above 0 at "
-             "%d and below "
-             "0 at %d of the %d.",
-             k.least, k.most, k.above, k.below, k.measured);
+    snprintf(
+        text, sizeof text,
+        "robust - baseline runs from %+.3f to %+.3f; its 95 %% interval over questions lies above 0 at %d "
+        "and below 0 at %d of the %d.",
+        k.least, k.most, k.above, k.below, k.measured);
     return words(&w, text);
 }
