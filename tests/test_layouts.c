@@ -1,0 +1,139 @@
+/* One run, whatever the layout: the digest of records and adapter is the same for colocated and split roles, threads,
+ * batch limits and instruction sets; /provenance shows that every rank of a role worked; counters prove the economy. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "check.h"
+#include "record/record.h"
+
+enum { MAX_COMMAND = 4096, STEPS = 3, GROUPS = 4, G = 8, TESTS = 8 };
+
+typedef struct {
+    const char *what;
+    int ranks, generators, verifiers, learners; /* roles 0 = colocated */
+    int threads, batch_limit;
+    const char *isa;
+} layout;
+
+static const layout LAYOUTS[] = {
+    {"one rank", 1, 0, 0, 0, 1, 64, "auto"},         {"two threads", 1, 0, 0, 0, 2, 64, "auto"},
+    {"batch limit 1", 1, 0, 0, 0, 1, 1, "auto"},     {"batch limit 7", 1, 0, 0, 0, 1, 7, "auto"},
+    {"portable", 1, 0, 0, 0, 2, 64, "portable"},     {"colocated 2", 2, 0, 0, 0, 1, 64, "auto"},
+    {"colocated 4", 4, 0, 0, 0, 1, 7, "auto"},       {"split 1/1/1", 3, 1, 1, 1, 1, 64, "auto"},
+    {"split 2/1/1", 4, 2, 1, 1, 1, 64, "auto"},      {"split 1/2/1", 4, 1, 2, 1, 1, 64, "auto"},
+    {"split 1/1/2", 4, 1, 1, 2, 1, 64, "auto"},      {"split 2/2/2", 6, 2, 2, 2, 1, 64, "auto"},
+};
+enum { N_LAYOUTS = sizeof LAYOUTS / sizeof LAYOUTS[0] };
+
+static int run(const char *dir, const layout *l, const char *more) {
+    char command[MAX_COMMAND], roles[256] = "";
+    if (l->generators > 0)
+        snprintf(roles, sizeof roles,
+                 "--set parallel.roles.generators=%d --set parallel.roles.verifiers=%d --set parallel.roles.learners=%d",
+                 l->generators, l->verifiers, l->learners);
+    snprintf(command, sizeof command,
+             "mpirun -n %d %s/rrl train %s/configs/train.yaml --quiet --threads %d --isa %s --set output_dir=%s "
+             "--set training.max_steps=%d --set training.batch_size=%d --set dataset.limit=%d "
+             "--set generation.batch_limit=%d --set generation.max_tokens=24 --set records.steps_per_segment=2 %s %s "
+             ">%s.out 2>&1",
+             l->ranks, RRL_BINARY_DIR, RRL_SOURCE_DIR, l->threads, l->isa, dir, STEPS, GROUPS * G, TESTS, l->batch_limit,
+             roles, more, dir);
+    return system(command);
+}
+
+static int64_t count_of(const cJSON *rank, const char *key) {
+    int64_t v = -1;
+    CHECK_OK(rrl_json_int(&v, rank, key, false, "provenance"));
+    return v;
+}
+
+/* Ranks of a role worked where there was work; others did none of it. */
+static void check_work(const layout *l, const rrl_record *r, int slots_a_step, int updates_a_batch) {
+    cJSON *json = NULL;
+    const cJSON *ranks = NULL, *rank = NULL;
+    int64_t prefill = 0, decoded = 0, slots = 0, judged = 0, tokens = 0;
+    CHECK_OK(rrl_json_parse(&json, r->provenance_json, strlen(r->provenance_json), "provenance"));
+    CHECK_OK(rrl_json_get(&ranks, json, "ranks", false, "provenance"));
+    CHECK_EQ_INT(cJSON_GetArraySize(ranks), l->ranks);
+    cJSON_ArrayForEach(rank, ranks) {
+        CHECK_EQ_INT(count_of(rank, "generator") >= 0, count_of(rank, "groups_generated") > 0);
+        CHECK_EQ_INT(count_of(rank, "verifier") >= 0, count_of(rank, "groups_judged") > 0);
+        CHECK_EQ_INT(count_of(rank, "learner") >= 0, count_of(rank, "slots_learned") > 0);
+        if (l->generators > 0 && count_of(rank, "learner") < 0) CHECK(count_of(rank, "bytes_sent") > 0);
+        prefill += count_of(rank, "prefill_tokens");
+        decoded += count_of(rank, "decode_rows");
+        slots += count_of(rank, "slots_learned");
+        judged += count_of(rank, "groups_judged");
+    }
+    CHECK_EQ_INT(slots, STEPS * slots_a_step);
+    CHECK_EQ_INT(judged, STEPS / updates_a_batch * GROUPS + TESTS);
+    for (int64_t i = 0; i < r->training.n; i++) tokens += r->training.rollouts[i].tokens;
+    for (int64_t i = 0; i < r->evaluations[0].n; i++) tokens += r->evaluations[0].rollouts[i].tokens;
+    CHECK_EQ_INT(decoded, tokens); /* no row was decoded in vain */
+    CHECK(prefill > 0);
+    cJSON_Delete(json);
+}
+
+/* A way to train, and the layouts that must agree on it. */
+typedef struct {
+    const char *name, *more;
+    int slots_a_step, updates_a_batch;
+    bool dropout;
+    const int *layouts;
+    int n;
+} variant;
+
+/* Recorded log-probs equal the trained forward's; the KL to the base is 0 exactly at step 0. */
+static void check_training(const rrl_record *r, const variant *v) {
+    CHECK_EQ_INT(r->n_rows, STEPS);
+    for (int64_t i = 0; i < r->n_rows; i++) {
+        bool on_policy = i % v->updates_a_batch == 0;
+        if (on_policy && !v->dropout) CHECK(r->rows[i].rollout_logp_maxdiff == 0);
+        if (on_policy && v->dropout && i > 0) CHECK(r->rows[i].rollout_logp_maxdiff > 0);
+        CHECK(isfinite(r->rows[i].grad_norm) && r->rows[i].grad_norm > 0);
+    }
+    if (r->n_rows) CHECK(r->rows[0].kl == 0);
+    if (r->n_rows > 1) CHECK(r->rows[1].kl > 0);
+    CHECK_EQ_INT(r->training.n, STEPS / v->updates_a_batch * GROUPS * G);
+}
+
+static void compare(const char *root, const variant *v) {
+    char first[65] = "", digest[65], dir[MAX_COMMAND];
+    for (int i = 0; i < v->n; i++) {
+        const layout *l = &LAYOUTS[v->layouts ? v->layouts[i] : i];
+        rrl_record *r = NULL;
+        snprintf(dir, sizeof dir, "%s/%s-%d", root, v->name, i);
+        CHECK_EQ_INT(run(dir, l, v->more), 0);
+        rrl_status rc = rrl_record_digest(digest, dir);
+        CHECK_OK(rc);
+        if (rc != RRL_OK) continue;
+        if (i == 0) strcpy(first, digest);
+        if (strcmp(first, digest) != 0) fprintf(stderr, "%s, layout: %s\n", v->name, l->what);
+        CHECK_EQ_STR(digest, first);
+        CHECK_OK(rrl_record_read(&r, dir, 0));
+        if (!r) continue;
+        check_work(l, r, v->slots_a_step, v->updates_a_batch);
+        check_training(r, v);
+        rrl_record_free(&r);
+    }
+}
+
+int main(void) {
+    static const int few[] = {0, 1, 5, 11}; /* one rank, two threads, colocated 2, split 2/2/2 */
+    static const variant variants[] = {
+        {"plain", "", GROUPS, 1, false, NULL, N_LAYOUTS},
+        {"dropout", "--set training.lora.dropout=0.1 --set training.lora.dropout_in_rollout=true --set training.slot_rows=4",
+         2 * GROUPS, 1, false, few, 4},
+        {"iterations", "--set training.num_iterations=3 --set training.lora.dropout=0.1 --set training.loss_type=grpo "
+         "--set training.batch_size=16 --set training.gradient_accumulation_steps=2", GROUPS, 3, true, few, 4},
+    };
+    char root[] = "/tmp/rrl-layouts-XXXXXX", command[128];
+    CHECK(mkdtemp(root) != NULL);
+    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) compare(root, &variants[i]);
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    CHECK_EQ_INT(system(command), 0);
+    return CHECK_DONE();
+}
