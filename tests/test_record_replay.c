@@ -190,6 +190,32 @@ static void test_damaged(void) {
     CHECK_STATUS(reopen(&r, dir, 3, 12), RRL_ERR_DATA);
 }
 
+/* Without its records a checkpoint is of no use; one of another folder begins a record at its step. */
+static void test_lost(void) {
+    char path[700];
+    rrl_recorder *r = NULL;
+    const char *dir = case_folder("replay");
+    CHECK_OK(reopen(&r, dir, 3, 5));
+    if (r) CHECK_OK(case_steps(r, 5, 6, NONE));
+    rrl_recorder_close(&r);
+    snprintf(path, sizeof path, "%s/checkpoints/step-5", dir);
+    CHECK_OK(rrl_dir_make(path));
+    CHECK_STATUS(reopen(&r, dir, 3, 5), RRL_ERR_DATA);
+    CHECK(strstr(rrl_error_message(), "steps 0 to 4 are missing") != NULL);
+    CHECK_OK(reopen(&r, dir, 3, 0));
+    rrl_recorder_close(&r);
+
+    dir = case_folder("replay"); /* a broken run.h5 and no segments: made again only from the start */
+    snprintf(path, sizeof path, "%s/run.h5", dir);
+    CHECK_OK(rrl_file_publish(path, "no record", 9));
+    CHECK_STATUS(reopen(&r, dir, 3, 5), RRL_ERR_DATA);
+    CHECK(strstr(rrl_error_message(), "truncated") && strstr(rrl_error_message(), "--fresh"));
+    CHECK(there(dir, "run.h5"));
+    CHECK_OK(reopen(&r, dir, 3, 0));
+    rrl_recorder_close(&r);
+    CHECK(there(dir, "quarantine/run.h5.1"));
+}
+
 /* What calls itself run.h5 but is none gives way to the segments; temporaries of the dead are not looked at.
  */
 static void test_foreign_files(void) {
@@ -226,6 +252,7 @@ int main(void) {
     test_end_before_recorded();
     test_evaluations();
     test_damaged();
+    test_lost();
     test_foreign_files();
     case_questions_free(&questions);
     return CHECK_DONE();

@@ -98,16 +98,24 @@ done:
     return rc;
 }
 
-/* A complete run has nothing to add; what merely calls itself run.h5 gives way. */
-static rrl_status check_no_run(const char *dir, const char *records) {
+/* A complete run has nothing to add. A damaged run.h5 gives way if all of it can be made again. */
+static rrl_status check_no_run(const char *dir, const char *records, int64_t next_step) {
     rrl_status rc = RRL_OK;
-    char *run = NULL;
-    RRL_TRY(rrl_path_join(&run, dir, "run.h5"));
-    if (rrl_file_exists(run))
-        rc = rrl_record_complete(dir) == RRL_OK
-                 ? RRL_FAIL(RRL_ERR_USAGE, "%s: this run is complete; begin anew with --fresh", run)
-                 : rrl_quarantine(records, run);
+    char *run = NULL, *head = NULL;
+    RRL_GOTO(rrl_path_join(&run, dir, "run.h5"));
+    RRL_GOTO(rrl_path_join(&head, records, RRL_RECORDS_HEAD));
+    if (!rrl_file_exists(run)) goto done;
+    rc = rrl_record_complete(dir);
+    if (rc == RRL_OK)
+        rc = RRL_FAIL(RRL_ERR_USAGE, "%s: this run is complete; begin anew with --fresh", run);
+    else if (rrl_file_exists(head) || next_step == 0)
+        rc = rrl_quarantine(records, run);
+    else
+        rc = rrl_context(
+            rc, "the record is lost, and no segments are left to join again; begin anew with --fresh");
+done:
     free(run);
+    free(head);
     return rc;
 }
 
@@ -124,7 +132,7 @@ rrl_status rrl_recorder_open(rrl_recorder **out, const char *dir, const rrl_reco
     r->per_segment = steps_per_segment;
     r->next = next_step;
     RRL_GOTO(rrl_path_join(&records, dir, "records"));
-    RRL_GOTO(check_no_run(dir, records));
+    RRL_GOTO(check_no_run(dir, records, next_step));
     RRL_GOTO(rrl_dir_make(records));
     RRL_GOTO(publish_head(records, h));
     RRL_GOTO(rrl_replay_open(&r->replay, dir, h->digest, next_step));

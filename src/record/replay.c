@@ -99,18 +99,39 @@ static rrl_status trim_overlaps(rrl_replay *p) {
     return RRL_OK;
 }
 
-/* The segments before next_step must reach it without a hole; a folder without any begins there. */
-static rrl_status check_coverage(const rrl_replay *p, int64_t next_step) {
+/* A checkpoint closes the open segment first, so a folder with checkpoints of its own had segments once. */
+static rrl_status has_checkpoints(bool *out, const char *dir) {
+    rrl_status rc = RRL_OK;
+    char *path = NULL, **names = NULL;
+    size_t n = 0;
+    RRL_GOTO(rrl_path_join(&path, dir, "checkpoints"));
+    if (rrl_dir_exists(path)) RRL_GOTO(rrl_dir_list(&names, &n, path));
+    *out = n > 0;
+done:
+    rrl_names_free(&names, n);
+    free(path);
+    return rc;
+}
+
+/* The segments before next_step must reach it without a hole. A folder without any begins there: it continues
+ * the checkpoint of another folder. */
+static rrl_status check_coverage(const rrl_replay *p, const char *dir, int64_t next_step) {
     int64_t reached = -1;
+    bool resumed = false;
     for (size_t i = 0; i < p->n_ahead && p->ahead[i].first < next_step; i++) {
         if (i && p->ahead[i].first != reached)
             return RRL_FAIL(RRL_ERR_DATA, "%s: steps %lld to %lld are missing", p->records,
                             (long long)reached, (long long)p->ahead[i].first - 1);
         reached = p->ahead[i].first + p->ahead[i].n;
     }
+    if (reached < 0) {
+        RRL_TRY(has_checkpoints(&resumed, dir));
+        if (resumed) reached = 0;
+    }
     if (reached >= 0 && reached < next_step)
         return RRL_FAIL(RRL_ERR_DATA,
-                        "%s: steps %lld to %lld are missing, though a checkpoint of step %lld is there",
+                        "%s: steps %lld to %lld are missing, though a checkpoint of step %lld is there; "
+                        "begin anew with --fresh",
                         p->records, (long long)reached, (long long)next_step - 1, (long long)next_step);
     return RRL_OK;
 }
@@ -135,7 +156,7 @@ rrl_status rrl_replay_open(rrl_replay *p, const char *dir, const char *digest, i
     RRL_GOTO(take_list(&made, dir));
     for (size_t i = 0; i < made.n_ahead; i += !gone) RRL_GOTO(look_into(&made, i, next_step, &gone));
     RRL_GOTO(trim_overlaps(&made));
-    RRL_GOTO(check_coverage(&made, next_step));
+    RRL_GOTO(check_coverage(&made, dir, next_step));
     for (size_t i = 0; i < made.n_ahead; i++)
         if (made.ahead[i].first < next_step && made.ahead[i].first + made.ahead[i].n > next_step)
             RRL_GOTO(split(&made, i, next_step));
