@@ -116,7 +116,7 @@
 #define RRL_LORA_KEYS(X)                                                                                               \
     X(enabled, BOOL, NONE, true, 0, 0, RESULT, "", "false is refused until full training exists")                      \
     X(r, INT, NONE, 8, 1, 256, RESULT, "", "rank")                                                                     \
-    X(alpha, REAL, NONE, 16, 1e-9, 1e9, RESULT, "1", "scale is alpha / r")                                             \
+    X(alpha, REAL, NONE, 16, 1e-9, 1e6, RESULT, "1", "scale is alpha / r")                                             \
     X(dropout, REAL, NONE, 0, 0, 0.99, RESULT, "1", "of the adapter's input")                                          \
     X(dropout_in_rollout, BOOL, NONE, false, 0, 0, RESULT, "", "same masks while sampling")                            \
     X(target_modules, TEXTS, NONE, "all-linear", 0, 0, RESULT, "", "module names, or all-linear")

@@ -223,6 +223,8 @@ rrl_status rrl_checkpoint_load(bool *found, int *skipped, const char *dir, const
     *found = false;
     *skipped = 0;
     if (path) {
+        if (!rrl_dir_exists(path))
+            return RRL_FAIL(RRL_ERR_DATA, "checkpoint %s is not there; name a folder RUN/checkpoints/step-NNNNNNNN", path);
         if (!marker_valid(path))
             return RRL_FAIL(RRL_ERR_DATA, "checkpoint %s is damaged or incomplete (its files do not match %s/complete)",
                             path, path);

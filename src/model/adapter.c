@@ -40,7 +40,7 @@ static rrl_status check_spec(const rrl_adapter_spec *s, rrl_status rc_bad) {
     if (s->r < 1 || s->r > RRL_MAX_LORA_RANK)
         return RRL_FAIL(rc_bad, "LoRA rank r is %d, expected 1 to %d", s->r, RRL_MAX_LORA_RANK);
     if (!(fabs(s->alpha) <= 1e6))
-        return RRL_FAIL(rc_bad, "LoRA alpha is %g, expected a finite number", s->alpha);
+        return RRL_FAIL(rc_bad, "LoRA alpha is %g, expected at most 1e6", s->alpha);
     if (!(s->dropout >= 0 && s->dropout < 1))
         return RRL_FAIL(rc_bad, "LoRA dropout is %g, expected a number in [0, 1)", s->dropout);
     return RRL_OK;

@@ -56,7 +56,21 @@ done:
     return rc;
 }
 
-/* Prompts of a pool as ids; none may be longer than the context leaves room for. */
+/* One prompt: its tokens are the model's, and the context leaves room for a completion. */
+static rrl_status check_prompt(const rrl_engine *e, const char *pool, const char *id, const int32_t *ids, int64_t n) {
+    int64_t most = e->config->generation.max_tokens;
+    for (int64_t i = 0; i < n; i++)
+        if (ids[i] >= e->dims.vocab)
+            return RRL_FAIL(RRL_ERR_DATA, "%s: question %s has token %d in its prompt, the model a vocabulary of %d; "
+                            "model.tokenizer is not this model's", pool, id, ids[i], e->dims.vocab);
+    if (n + most > e->dims.max_positions)
+        return RRL_FAIL(RRL_ERR_DATA, "%s: question %s has a prompt of %lld tokens; with generation.max_tokens %lld it "
+                        "does not fit the model's context of %d; shorten one of them", pool, id, (long long)n,
+                        (long long)most, e->dims.max_positions);
+    return RRL_OK;
+}
+
+/* Prompts of a pool as ids. */
 static rrl_status pool_open(rrl_pool *p, const rrl_engine *e, const rrl_dataset_config *d, const char *name) {
     const rrl_config *c = e->config;
     RRL_TRY(rrl_context(read_questions(&p->questions, c, d), "%s", name));
@@ -70,10 +84,7 @@ static rrl_status pool_open(rrl_pool *p, const rrl_engine *e, const rrl_dataset_
         p->keys[i] = rrl_rng_question(q->id);
         if (!e->prompt) continue;
         RRL_TRY(rrl_prompt_ids(&p->ids[i], &len, e->prompt, q->question));
-        if (len + c->generation.max_tokens > e->dims.max_positions)
-            return RRL_FAIL(RRL_ERR_DATA, "%s: question %s has a prompt of %lld tokens; with generation.max_tokens %lld it "
-                            "does not fit the model's context of %d; shorten one of them", name, q->id, (long long)len,
-                            (long long)c->generation.max_tokens, e->dims.max_positions);
+        RRL_TRY(check_prompt(e, name, q->id, p->ids[i], len));
         p->n_ids[i] = (int32_t)len;
         if (p->n_ids[i] > p->longest) p->longest = p->n_ids[i];
     }
