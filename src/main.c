@@ -26,9 +26,10 @@ static void print_help(void) {
            RRL_VERSION);
     for (int i = 0; i < N_COMMANDS; i++)
         printf("  rrl %-8s %-9s %s\n", COMMANDS[i].name, COMMANDS[i].arguments, COMMANDS[i].summary);
-    printf("\nexample: %s\n\nrrl COMMAND --help shows a command's options; docs/configuration.md lists the keys of CONFIG.\n"
-           "exit codes: 0 done, 2 usage or config, 3 data, 4 stopped with a checkpoint, 5 non-finite numbers,\n"
-           "6 communication, 1 other\n", COMMANDS[2].example);
+    printf("\nexample: %s\n\nrrl COMMAND --help shows a command's options; docs/configuration.md lists the\n"
+           "keys of CONFIG. Exit codes: 0 done, 2 usage or config, 3 data, 4 stopped with a\n"
+           "checkpoint, 5 non-finite numbers, 6 communication, 1 other.\n",
+           COMMANDS[2].example);
 }
 
 static rrl_status unknown_command(const char *name) {

@@ -500,7 +500,8 @@ static void test_notes(void) {
     free(notes);
     rrl_config_close(&c);
     c = parse(
-        "generation: {sample_batch_size: 4}\ntraining: {bf16: true, fp16: true}\nmodel: {dtype: float16}\n"
+        "generation: {sample_batch_size: 4}\ntraining: {bf16: true, fp16: true, gradient_checkpointing: true}\n"
+        "model: {dtype: float16}\nexperiment: {resume: false, qualification_min_pass1: 0.1}\n"
         "training_verifier: {members: [{corruption: {kind: flip, probability: 0.1}}, {corruption: {kind: "
         "flip, "
         "probability: 0.1}}]}\n",
@@ -508,7 +509,9 @@ static void test_notes(void) {
     CHECK_OK(rrl_config_notes(&notes, c));
     CHECK(has_parts(
         notes, "generation.sample_batch_size has no effect|training.bf16 has no effect|training.fp16 has no "
-               "effect|model.dtype float16: weights are read as float16 and computed in bfloat16|"
+               "effect|model.dtype float16: weights are read as float16 and computed in float32|"
+               "training.gradient_checkpointing has no effect|experiment.resume false has no effect|"
+               "experiment.qualification_min_pass1 is not enforced|"
                "training_verifier.members[0] and [1] have corruption seed 0 both"));
     free(notes);
     rrl_config_close(&c);

@@ -266,6 +266,30 @@ static void test_comma_locale(void) {
     setlocale(LC_ALL, "C");
 }
 
+static void test_wrap(void) {
+    static const struct {
+        const char *what, *text;
+        int indent, columns;
+        const char *want;
+    } CASES[] = {
+        {"empty", "", 2, 10, "\n"},
+        {"fits exactly", "12345678", 2, 10, "12345678\n"},
+        {"two lines", "12345678 9", 2, 10, "12345678\n  9\n"},
+        {"break at the last space that fits", "ab cd efgh ij", 2, 10, "ab cd\n  efgh ij\n"},
+        {"a word too long", "x 1234567890 y", 2, 10, "x\n  1234567890\n  y\n"},
+        {"spaces at the end", "12345678   ", 2, 10, "12345678\n"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        rrl_buffer b = {0};
+        if (CHECK_OK(rrl_buffer_wrap(&b, CASES[i].text, CASES[i].indent, CASES[i].columns)) &&
+            strcmp(b.data, CASES[i].want) != 0) {
+            fprintf(stderr, "%s: \"%s\"\n", CASES[i].what, b.data);
+            CHECK(0);
+        }
+        rrl_buffer_free(&b);
+    }
+}
+
 int main(void) {
     test_format_double();
     test_format_g();
@@ -274,5 +298,6 @@ int main(void) {
     test_utf8_round_trip();
     test_nearest_name();
     test_comma_locale();
+    test_wrap();
     return CHECK_DONE();
 }

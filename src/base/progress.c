@@ -1,4 +1,4 @@
-/* One line on the terminal, drawn over itself: what, bar, count, rate, time left, note. */
+/* One line on the terminal, drawn over itself: what, bar, count, rate, time left (in the end the time taken), note. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -51,12 +51,15 @@ static void format_line(char line[LINE_CHARS], const rrl_progress *p, double now
     memset(bar, '#', (size_t)filled);
     memset(bar + filled, '.', (size_t)(BAR_CHARS - filled));
     bar[BAR_CHARS] = 0;
-    if (rate > 0)
+    bool over = shown == p->total;
+    if (over)
+        format_duration(time, elapsed);
+    else if (rate > 0)
         format_duration(time, (double)(p->total - shown) / rate);
     else
         strcpy(time, "?");
-    snprintf(line, LINE_CHARS, "%s [%s] %" PRId64 "/%" PRId64 " %.3g/s %s left %s", p->what, bar, p->done,
-             p->total, rate, time, note);
+    snprintf(line, LINE_CHARS, "%s [%s] %" PRId64 "/%" PRId64 " %.3g/s %s%s %s", p->what, bar, p->done, p->total, rate,
+             time, over ? "" : " left", note);
 }
 
 static void draw(rrl_progress *p, const char *end) {

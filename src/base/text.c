@@ -274,6 +274,22 @@ rrl_status rrl_utf8_put(rrl_buffer *b, uint32_t cp) {
     return rrl_buffer_put(b, s, n);
 }
 
+/* --- lines */
+
+rrl_status rrl_buffer_wrap(rrl_buffer *b, const char *text, int indent, int columns) {
+    const size_t room = columns > indent ? (size_t)(columns - indent) : 1;
+    while (strlen(text) > room) {
+        size_t n = room;
+        while (n > 0 && text[n] != ' ') n--;
+        if (n == 0) n = strcspn(text, " "); /* a word too long for any line */
+        RRL_TRY(rrl_buffer_printf(b, "%.*s", (int)n, text));
+        text += n + strspn(text + n, " ");
+        if (!*text) return rrl_buffer_puts(b, "\n");
+        RRL_TRY(rrl_buffer_printf(b, "\n%*s", indent, ""));
+    }
+    return rrl_buffer_printf(b, "%s\n", text);
+}
+
 /* --- nearest name */
 
 enum { NAME_MAX_CHARS = 128, DISTANCE_MAX = 3 };

@@ -37,6 +37,10 @@ uint32_t rrl_utf8_next(const char **text, const char *end);
 /** Append one code point. Errors: RRL_ERR_RANGE (surrogate, above U+10FFFF). */
 rrl_status rrl_utf8_put(rrl_buffer *b, uint32_t cp);
 
+/** Append text as lines of at most `columns` bytes, broken at spaces, each with a newline. The first one continues a line
+ *  that stands at column `indent`, the others are indented by it. A longer word gets a line of its own. */
+rrl_status rrl_buffer_wrap(rrl_buffer *b, const char *text, int indent, int columns);
+
 /** The name of names[n] with the smallest edit distance to text (at most 3 and below its length); NULL if none. */
 const char *rrl_nearest_name(const char *text, const char *const *names, size_t n);
 

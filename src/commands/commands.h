@@ -11,11 +11,11 @@
     X(eval, "CONFIG", 1, RRL_TAKES_RUN & ~RRL_TAKES_resume, "evaluate a base model or a saved adapter",                \
       "rrl eval configs/train.yaml --set model.adapter=runs/train/adapter")                                            \
     X(study, "CONFIG", 1, RRL_TAKES_RUN & ~RRL_TAKES_resume,                                                           \
-      "the grid arms x levels x seeds x methods; skips what is complete", "mpirun -n 4 rrl study configs/quick.yaml")  \
+      "arms x levels x seeds x methods; skips what is complete", "mpirun -n 4 rrl study configs/quick.yaml")            \
     X(report, "DIR", 1, RRL_TAKES_ALWAYS, "tables from the records of a study or a run", "rrl report runs/quick")      \
     X(validate, "CONFIG", 1, RRL_TAKES_CONFIG, "strict check of a config; prints the resolved plan",                   \
       "rrl validate configs/quick.yaml --set training.batch_size=16")                                                  \
-    X(show, "FILE|DIR", 1, RRL_TAKES_SHOW, "look into a record: summary, one completion, progress, digest",            \
+    X(show, "FILE|DIR", 1, RRL_TAKES_SHOW, "a record: summary, one completion, progress, digest",                      \
       "rrl show runs/train --completion 0")
 
 #define X(name, arguments, n, options, summary, example) rrl_command_function rrl_command_##name;

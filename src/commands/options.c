@@ -25,7 +25,7 @@ static const option OPTIONS[] = {
     RRL_OPTION_LIST(X)
 #undef X
 };
-enum { N_OPTIONS = sizeof OPTIONS / sizeof OPTIONS[0], NAME_CHARS = 32 };
+enum { N_OPTIONS = sizeof OPTIONS / sizeof OPTIONS[0], NAME_CHARS = 32, HELP_INDENT = 24, HELP_CHARS = 80 };
 
 static const rrl_options DEFAULTS = {
 #define X(field, kind, def, low, argument, doc) .field = def,
@@ -169,7 +169,8 @@ rrl_status rrl_options_help(char **out, const char *command, const char *argumen
         if (!(takes & 1u << i)) continue;
         name_of(name, &OPTIONS[i]);
         snprintf(left, sizeof left, "%s %s", name, OPTIONS[i].argument);
-        RRL_GOTO(rrl_buffer_printf(&b, "  %-20s  %s\n", left, OPTIONS[i].doc));
+        RRL_GOTO(rrl_buffer_printf(&b, "  %-*s", HELP_INDENT - 2, left));
+        RRL_GOTO(rrl_buffer_wrap(&b, OPTIONS[i].doc, HELP_INDENT, HELP_CHARS));
     }
     RRL_GOTO(rrl_buffer_printf(&b, "\nexample:\n  %s\n", example));
     *out = b.data;

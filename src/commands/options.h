@@ -12,7 +12,7 @@
 #define RRL_OPTION_LIST(X)                                                                                             \
     X(set, LIST, {0}, 0, "KEY=VALUE", "change one key of the config; may be repeated")                                 \
     X(threads, INT, 0, 1, "N", "threads of each rank (default: model.cpu_threads, OMP_NUM_THREADS, cores / ranks)")    \
-    X(isa, TEXT, NULL, 0, "NAME", "instruction set of the CPU kernels: portable, avx2, avx512, amx")                   \
+    X(isa, TEXT, NULL, 0, "NAME", "CPU kernels: auto, portable, avx2, avx512, reference (same bits)")                  \
     X(resume, TEXT, NULL, 0, "CHECKPOINT", "resume from this checkpoint folder, not from the newest")                  \
     X(fresh, FLAG, false, 0, "", "move an existing output folder to NAME.old-N and start anew")                        \
     X(dry_run, FLAG, false, 0, "", "say what would be done, and do nothing")                                           \

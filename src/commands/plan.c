@@ -6,27 +6,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "base/text.h"
 #include "config/config_check.h"
 #include "learn/learner.h"
 
 enum { OPTIMISER_VECTORS = 5, /* gradient, scratch, two moments, one node of the tree */ MIB = 1 << 20 };
+enum { LABEL_CHARS = 13, LINE_CHARS = 80 };
 /* Resident size of the program and its libraries before anything is opened (measured, Open MPI 4.1). */
 static const double PROGRAM_MIB = 45;
 
 static void print_geometry(const rrl_config *c) {
     long long g = c->generation.num_generations, rows = c->training.batch_size * c->training.gradient_accumulation_steps;
     long long slot = c->training.slot_rows > 0 ? c->training.slot_rows : g;
-    printf("training     %lld updates of %lld questions x %lld completions (%lld rows, micro-batches of %lld), slots of "
-           "%lld rows: %lld a step\n",
+    printf("training     %lld updates of %lld questions x %lld completions = %lld rows;\n"
+           "             micro-batches of %lld rows, slots of %lld rows: %lld a step\n",
            (long long)c->training.max_steps, rows / g, g, rows, (long long)c->training.batch_size, slot, rows / slot);
-    printf("loss         %s, beta %g, epsilon %g, lr %g %s, LoRA r %lld alpha %g dropout %g\n",
+    printf("loss         %s, beta %g, epsilon %g, learning rate %g %s\n"
+           "adapter      LoRA r %lld, alpha %g, dropout %g\n",
            RRL_ENUM_TEXTS(RRL_LOSS_LIST)[c->training.loss_type], c->training.beta, c->training.epsilon,
            c->training.learning_rate, RRL_ENUM_TEXTS(RRL_SCHEDULER_LIST)[c->training.lr_scheduler],
            (long long)c->training.lora.r, c->training.lora.alpha, c->training.lora.dropout);
 }
 
 static void print_sampling(const rrl_config *c, const rrl_engine *e) {
-    printf("sampling     temperature %g, top_p %g, top_k %lld, repetition penalty %g, at most %lld tokens\n",
+    printf("sampling     temperature %g, top_p %g, top_k %lld, repetition penalty %g,\n"
+           "             at most %lld tokens\n",
            c->generation.temperature, c->generation.top_p, (long long)c->generation.top_k,
            c->generation.repetition_penalty, (long long)c->generation.max_tokens);
     if (!e->prompt) return;
@@ -38,9 +43,12 @@ static void print_sampling(const rrl_config *c, const rrl_engine *e) {
 
 static void print_layout(const rrl_setup *s, const rrl_options *o, int32_t slots, bool trains) {
     const rrl_team *t = s->team;
-    printf("layout       %d team(s) of %d rank(s): %s %d generators, %d verifiers, %d learners; %d thread(s) a rank\n",
-           t->count, t->size, t->colocated ? "colocated," : "split,", t->generators.n, t->verifiers.n, t->learners.n,
+    printf("layout       teams %d, ranks a team %d, threads a rank %d;\n             ", t->count, t->size,
            rrl_engine_threads(s->config, (int)o->threads, t));
+    if (t->colocated)
+        printf("colocated: every rank generates, verifies and learns\n");
+    else
+        printf("split: generators %d, verifiers %d, learners %d\n", t->generators.n, t->verifiers.n, t->learners.n);
     if (trains && t->learners.n > slots)
         printf("note         %d of %d learners idle: a step has %d slots (training.slot_rows)\n", t->learners.n - slots,
                t->learners.n, slots);
@@ -62,10 +70,10 @@ static void print_memory(const rrl_setup *s, const rrl_engine *e, bool trains) {
         optimiser = (double)rrl_config_adapter_bytes(&e->dims, &spec) +
                     OPTIMISER_VECTORS * sizeof(float) * (double)rrl_config_adapter_size(&e->dims, &spec);
     }
-    printf("memory       a rank: weights %.1f MiB, cache and decode %.1f MiB, training slot %.1f MiB, adapter and "
-           "optimiser %.1f MiB; about %.0f MiB in all\n",
-           weights / MIB, rollout / MIB, slot / MIB, optimiser / MIB,
-           PROGRAM_MIB + (weights + rollout + slot + optimiser) / MIB);
+    printf("memory       a rank about %.0f MiB: weights %.1f, cache and decode %.1f,\n"
+           "             training slot %.1f, adapter and optimiser %.1f, program %.0f\n",
+           PROGRAM_MIB + (weights + rollout + slot + optimiser) / MIB, weights / MIB, rollout / MIB, slot / MIB,
+           optimiser / MIB, PROGRAM_MIB);
 }
 
 static rrl_status print_conditions(const rrl_config *c) {
@@ -92,6 +100,23 @@ static void print_work(const rrl_config *c, const rrl_engine *e, bool trains) {
                (double)e->test.questions->n * g * limit);
 }
 
+/* What the config sets without effect, as a run would log it. */
+static rrl_status print_notes(const rrl_config *c) {
+    char *notes = NULL, *save = NULL;
+    rrl_buffer b = {0};
+    rrl_status rc = RRL_OK;
+    RRL_GOTO(rrl_config_notes(&notes, c));
+    for (char *line = strtok_r(notes, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        RRL_GOTO(rrl_buffer_printf(&b, "%-*s", LABEL_CHARS, "note"));
+        RRL_GOTO(rrl_buffer_wrap(&b, line, LABEL_CHARS, LINE_CHARS));
+    }
+    if (b.data) fputs(b.data, stdout);
+done:
+    free(notes);
+    rrl_buffer_free(&b);
+    return rc;
+}
+
 rrl_status rrl_plan_print(const rrl_setup *s, const rrl_options *o, rrl_purpose purpose) {
     rrl_status rc = RRL_OK;
     rrl_engine *e = NULL;
@@ -112,6 +137,7 @@ rrl_status rrl_plan_print(const rrl_setup *s, const rrl_options *o, rrl_purpose 
     print_layout(s, o, slots, trains);
     if (e->dims.layers > 0) print_memory(s, e, trains);
     print_work(c, e, trains);
+    rc = print_notes(c);
 done:
     rrl_engine_close(&e);
     return rc;

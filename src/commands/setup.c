@@ -20,7 +20,6 @@ static void say_notes(const rrl_config *c, rrl_command_context *ctx) {
 rrl_status rrl_setup_open(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, rrl_purpose purpose) {
     RRL_TRY(rrl_config_open(&s->config, o->arguments.v[0], o->set.v, o->set.n));
     RRL_TRY(rrl_config_check(s->config, purpose));
-    say_notes(s->config, ctx);
     return rrl_team_open(&s->team, *(MPI_Comm *)ctx->world, &s->config->parallel, purpose == RRL_FOR_STUDY, ctx->log);
 }
 
@@ -38,6 +37,7 @@ static void banner(const rrl_setup *s, rrl_command_context *ctx, int threads) {
 }
 
 rrl_status rrl_setup_engine(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, bool train) {
+    say_notes(s->config, ctx);
     RRL_TRY(rrl_engine_open(&s->engine, s->team, s->config, train, o->isa, (int)o->threads));
     banner(s, ctx, rrl_engine_threads(s->config, (int)o->threads, s->team));
     return RRL_OK;

@@ -11,9 +11,9 @@ typedef struct {
     rrl_engine *engine;
 } rrl_setup;
 
-/** Read and check the config, say what has no effect, split the ranks; collective. */
+/** Read and check the config, split the ranks; collective. */
 rrl_status rrl_setup_open(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, rrl_purpose purpose);
-/** Open the engine and print the banner; collective over the team. */
+/** Say which keys have no effect, open the engine, print the banner; collective over the team. */
 rrl_status rrl_setup_engine(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, bool train);
 void rrl_setup_close(rrl_setup *s);
 /** One run and its result on stdout: train and eval. */

@@ -52,6 +52,21 @@ static rrl_status note_corruption(rrl_buffer *b, const rrl_config *c) {
     return RRL_OK;
 }
 
+/* Keys of the dialect that this version takes and does nothing with. */
+static rrl_status note_missing(rrl_buffer *b, const rrl_config *c) {
+    const rrl_experiment_config *x = &c->experiment;
+    if (c->training.gradient_checkpointing)
+        RRL_TRY(rrl_buffer_puts(
+            b, "training.gradient_checkpointing has no effect: a slot's activations are always kept\n"));
+    if (!x->resume)
+        RRL_TRY(rrl_buffer_puts(b, "experiment.resume false has no effect: a study always continues; "
+                                   "--fresh starts it again\n"));
+    if (x->qualification_min_pass1 > 0)
+        RRL_TRY(rrl_buffer_puts(b, "experiment.qualification_min_pass1 is not enforced: measure it with "
+                                   "rrl eval first\n"));
+    return RRL_OK;
+}
+
 rrl_status rrl_config_notes(char **out, const rrl_config *c) {
     rrl_status rc = RRL_OK;
     rrl_buffer b = {0};
@@ -61,13 +76,14 @@ rrl_status rrl_config_notes(char **out, const rrl_config *c) {
     RRL_GOTO(note_inert(&b, "training", rrl_section_child(root, "training")->section, &c->training));
     if (c->model.dtype == RRL_DTYPE_F16)
         RRL_GOTO(rrl_buffer_puts(
-            &b, "model.dtype float16: weights are read as float16 and computed in bfloat16\n"));
+            &b, "model.dtype float16: weights are read as float16 and computed in float32\n"));
     if (c->training.use_cpu)
         RRL_GOTO(rrl_buffer_puts(&b, "training.use_cpu: true is taken as model.device: cpu\n"));
     if (c->experiment.mode == RRL_MODE_FIXTURE)
         RRL_GOTO(rrl_buffer_puts(
             &b, "experiment.mode fixture: verifiers are audited, nothing is trained; the one method "
                 "is " RRL_METHOD_AUDIT "\n"));
+    RRL_GOTO(note_missing(&b, c));
     RRL_GOTO(note_corruption(&b, c));
     *out = b.data;
     b = (rrl_buffer){0};

@@ -1,10 +1,12 @@
 /* One optimiser update after the other: generate, judge, learn, publish. Every rank walks the same steps and takes part
  * with the roles it has; errors are agreed at the named points. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "learn/row_report.h"
 #include "learn/schedule.h"
 #include "roles/session.h"
@@ -232,6 +234,17 @@ static rrl_status one_step(rrl_session *s, batch *b) {
 
 static bool at_boundary(const rrl_session *s) { return s->state.step % s->config->training.num_iterations == 0; }
 
+/* The bar names the condition of a study: its line stays on the terminal when the next one begins. */
+static rrl_status open_bar(rrl_progress **bar, const rrl_session *s) {
+    char what[80] = "train", level[RRL_NUMBER_CHARS] = "";
+    const rrl_run_spec *p = s->spec;
+    if (!isnan(p->level)) rrl_format_g(level, p->level);
+    if (p->arm[0])
+        snprintf(what, sizeof what, "%s%s%s %s %llu", p->arm, level[0] ? " " : "", level, p->method,
+                 (unsigned long long)s->config->seed);
+    return rrl_progress_open(bar, what, s->config->training.max_steps - s->state.step, 1);
+}
+
 rrl_status rrl_train_loop(rrl_session *s) {
     const rrl_training_config *c = &s->config->training;
     rrl_status rc = RRL_OK;
@@ -239,7 +252,7 @@ rrl_status rrl_train_loop(rrl_session *s) {
     batch b = {0};
     bool stop = false;
     RRL_GOTO(rrl_team_agree(s->team, batch_make(&b, s), "before training"));
-    if (s->recorder) RRL_GOTO(rrl_progress_open(&bar, "train", c->max_steps - s->state.step, 1));
+    if (s->recorder) RRL_GOTO(open_bar(&bar, s));
     while (s->state.step < c->max_steps) {
         RRL_GOTO(rrl_team_agree(s->team, one_step(s, &b), "end of step"));
         rrl_progress_add(bar, 1, "");
