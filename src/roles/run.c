@@ -28,6 +28,10 @@ static rrl_status run_digest(rrl_session *s) {
     const rrl_engine *e = s->engine;
     if (s->config->model.adapter[0]) {
         RRL_GOTO(rrl_path_join(&file, s->config->model.adapter, "adapter_model.safetensors"));
+        if (!rrl_file_exists(file)) {
+            rc = RRL_FAIL(RRL_ERR_DATA, "model.adapter: no file %s; name the folder of a saved adapter", file);
+            goto done;
+        }
         RRL_GOTO(rrl_sha256_file(sum, file));
         rrl_sha256_hex(adapter, sum);
     }
@@ -136,6 +140,16 @@ done:
     return rc;
 }
 
+/* What doing steps again after a resume found: equal records are the promise, different ones are kept for a look. */
+static void log_replay(const rrl_session *s) {
+    int64_t kept = 0, different = 0;
+    rrl_recorder_replay(s->recorder, &kept, &different);
+    if (different > 0)
+        rrl_event(s->team->log, RRL_LOG_WARN, "replay_mismatch", "segments=%lld quarantine=%s", (long long)different,
+                  rrl_log_quoted(s->spec->dir));
+    else if (kept > 0) rrl_event(s->team->log, RRL_LOG_INFO, "replay", "equal_segments=%lld", (long long)kept);
+}
+
 static rrl_status finish(rrl_session *s) {
     rrl_status rc = RRL_OK;
     char *provenance = NULL, *dir = NULL;
@@ -145,8 +159,9 @@ static rrl_status finish(rrl_session *s) {
         RRL_GOTO(rrl_path_join(&dir, s->spec->dir, "adapter"));
         RRL_GOTO(rrl_adapter_save(s->adapter, dir, s->config->model.name));
     }
+    log_replay(s);
     RRL_GOTO(rrl_recorder_finish(s->recorder, provenance));
-    RRL_GOTO(rrl_run_folder_status(s->folder, "complete", NULL));
+    RRL_GOTO(rrl_run_folder_complete(s->folder));
     rrl_event(s->team->log, RRL_LOG_INFO, "complete", "dir=%s s=%.1f", rrl_log_quoted(s->spec->dir),
               rrl_clock() - s->started);
 done:
