@@ -33,8 +33,8 @@ rrl_status rrl_file_append(const char *path, const char *text, size_t n);
 /** Fault points of test builds: RRL_FAULT=rank:site:n:kind. Returns true when this visit is to fail with errno set.
  *  kinds: fail (EIO), full (ENOSPC), kill (SIGKILL). Rank "*" is every rank; rrl_fault_rank tells which rank this is.
  *  n counts the visits of this site from 1, afresh when the variable changes. Sites of this file: publish.open, .write,
- *  .fsync, .rename, .link, .folder (also of rrl_file_create); append.write; dir.make. Always false without the build
- *  option RRL_FAULTS. */
+ *  .fsync, .rename, .link, .folder (also of rrl_file_create); append.write; dir.make; of base/memory.h: memory.alloc.
+ *  Always false without the build option RRL_FAULTS. */
 bool rrl_fault(const char *site);
 void rrl_fault_rank(int rank);
 

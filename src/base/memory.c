@@ -5,6 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files.h"
+
+/* Tests fail one allocation at a time through this fault point. */
+static bool refused(void) {
+    return rrl_fault("memory.alloc");
+}
+
 /* `out` is a pointer to some object pointer; memcpy stores through it without breaking aliasing rules. */
 static void store(void *out, void *p) {
     memcpy(out, &p, sizeof p);
@@ -19,7 +26,7 @@ static rrl_status byte_count(size_t *bytes, size_t count, size_t size, const cha
 rrl_status rrl_alloc(void *out, size_t count, size_t size, const char *what) {
     size_t bytes;
     RRL_TRY(byte_count(&bytes, count, size, what));
-    void *p = bytes ? calloc(1, bytes) : NULL;
+    void *p = bytes && !refused() ? calloc(1, bytes) : NULL;
     if (bytes && !p) return RRL_FAIL(RRL_ERR_NOMEM, "%s: no memory for %zu bytes", what, bytes);
     store(out, p);
     return RRL_OK;
@@ -33,7 +40,7 @@ rrl_status rrl_alloc_aligned(void *out, size_t count, size_t size, const char *w
     if (bytes) {
         /* aligned_alloc wants a multiple of the alignment; byte_count keeps the rounding from overflowing */
         size_t rounded = (bytes + ALIGN - 1) / ALIGN * ALIGN;
-        p = aligned_alloc(ALIGN, rounded);
+        p = refused() ? NULL : aligned_alloc(ALIGN, rounded);
         if (!p) return RRL_FAIL(RRL_ERR_NOMEM, "%s: no memory for %zu bytes", what, bytes);
         memset(p, 0, rounded);
     }
@@ -51,7 +58,7 @@ rrl_status rrl_grow(void *array, size_t *capacity, size_t need, size_t size, con
 
     void *old;
     memcpy(&old, array, sizeof old);
-    void *p = realloc(old, bytes);
+    void *p = refused() ? NULL : realloc(old, bytes);
     if (!p) return RRL_FAIL(RRL_ERR_NOMEM, "%s: no memory for %zu bytes", what, bytes);
     store(array, p);
     *capacity = wanted;
@@ -59,7 +66,7 @@ rrl_status rrl_grow(void *array, size_t *capacity, size_t need, size_t size, con
 }
 
 rrl_status rrl_strdup(char **out, const char *text) {
-    char *copy = strdup(text);
+    char *copy = refused() ? NULL : strdup(text);
     if (!copy) return RRL_FAIL(RRL_ERR_NOMEM, "no memory for a text of %zu bytes", strlen(text));
     *out = copy;
     return RRL_OK;
