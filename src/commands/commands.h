@@ -9,7 +9,7 @@
     X(train, "CONFIG", 1, RRL_TAKES_RUN, "one run: train, evaluate, record",                                           \
       "mpirun -n 2 rrl train configs/train.yaml --set training.max_steps=20")                                          \
     X(eval, "CONFIG", 1, RRL_TAKES_RUN & ~RRL_TAKES_resume, "evaluate a base model or a saved adapter",                \
-      "rrl eval configs/train.yaml --set model.adapter=runs/train/adapter")                                            \
+      "rrl eval configs/train.yaml --set output_dir=runs/eval --set model.adapter=DIR")                                \
     X(study, "CONFIG", 1, RRL_TAKES_RUN & ~RRL_TAKES_resume,                                                           \
       "arms x levels x seeds x methods; skips what is complete", "mpirun -n 4 rrl study configs/quick.yaml")            \
     X(report, "DIR", 1, RRL_TAKES_ALWAYS, "tables from the records of a study or a run", "rrl report runs/quick")      \
