@@ -152,7 +152,7 @@ rrl_status rrl_config_difference(char **out, const char *yaml_old, const char *y
 /** Notes a user should see once at start, a line each, may be "": keys that are set and have no effect (bf16, fp16,
  *  sample_batch_size, ...), float16, members whose events coincide. The caller frees *out. */
 rrl_status rrl_config_notes(char **out, const rrl_config *c);
-/** docs/configuration.md from the table; and the text of `rrl help keys`. The caller frees *out. */
+/** docs/configuration.md from the table. The caller frees *out. */
 rrl_status rrl_config_reference(char **out);
 
 #endif

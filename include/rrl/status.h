@@ -34,7 +34,7 @@ typedef enum {
 
 /** Text of a status code; never NULL. */
 const char *rrl_status_text(rrl_status rc);
-/** Exit code of the program for a status (DESIGN: 0 done, 2 usage or config, 3 data, 4 requeue, 5, 6, 1 other). */
+/** Exit code of the program for a status (0 done, 2 usage or config, 3 data, 4 requeue, 5, 6, 1 other). */
 int rrl_status_exit_code(rrl_status rc);
 
 /** Store a message for this thread and return rc. Use through RRL_FAIL. */

@@ -1,4 +1,4 @@
-/* docs/configuration.md and `rrl help keys`: the table in words. */
+/* docs/configuration.md: the table in words. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

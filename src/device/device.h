@@ -162,7 +162,7 @@ typedef struct {
     rrl_status (*lm_score)(rrl_device *d, float *logp, float *lse, float *entropy, rrl_tensor x, const rrl_weight *w,
                            const int32_t *target, const float *temperature, rrl_tensor scratch);
     /* Sample row i of logits [rows, vocabulary]: token, and its log-prob with exactly lm_score's order of sums.
-     * Integer masses round(exp(z - max) * 2^40); order-free: DESIGN section 6. rows[] in device memory. */
+     * Integer masses round(exp(z - max) * 2^40); order-free (docs/numerics.md). rows[] in device memory. */
     rrl_status (*sample)(rrl_device *d, int32_t *token, float *logp, rrl_tensor logits, const rrl_sample_row *rows);
     /* backward ----------------------------------------------------------------------------------------------- */
     /* dx (+)= d rms_norm: with xh = x * r: dx = r * (dy * w - xh * mean(dy * w * xh)) */

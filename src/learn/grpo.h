@@ -1,4 +1,4 @@
-/* The GRPO loss and its gradient with respect to the log-probs, as TRL 0.26 computes it (REFERENCE.md section 2).
+/* The GRPO loss and its gradient with respect to the log-probs, as TRL 0.26 computes it (docs/reference.md).
  *
  * token loss = -min(rho A, clip(rho, 1 - eps, 1 + eps_high) A) + beta * k3
  * rho = exp(logp - old), k3 = exp(d) - d - 1 with d = ref - logp. All arithmetic in double, own exp. */

@@ -1,4 +1,4 @@
-/* The digest of DESIGN section 11. Values are fed column by column in table order, each column over all rows,
+/* The digest of docs/records.md. Values are fed column by column in table order, each column over all rows,
  * little-endian; a text as u32 length and bytes; every NaN as the one quiet NaN 0x7fc00000 or
  * 0x7ff8000000000000. Texts of completions have their own lengths, so the width of the file's strings does
  * not enter; neither do segments, since a set in memory has offsets of its own. docs/records.md says the same

@@ -1,4 +1,4 @@
-/* Metrics of judged completions (REFERENCE.md section 3). Undefined is missing (defined = 0, NaN), never 0.
+/* Metrics of judged completions (docs/reference.md, section Metrics). Undefined is missing (defined = 0, NaN), never 0.
  *
  * Means run over what is known: a completion without a reward is left out of observed_reward, one that was not judged
  * of independent_accuracy. Metrics "of a question" (pass@k, consistency, diversity) are means over the questions where

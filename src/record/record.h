@@ -87,7 +87,7 @@ const rrl_record_set *rrl_record_evaluation(const rrl_record *r, const char *nam
 /** Make the groups of a set again (for judging stored base completions at another level). The caller frees each. */
 rrl_status rrl_record_groups(rrl_group ***groups, int64_t *n, const rrl_record_set *s);
 
-/** SHA-256 hex of DESIGN section 11 over a run: tables, texts, tokens and the adapter. path: folder or run.h5 (then
+/** SHA-256 hex of a run (docs/records.md): tables, texts, tokens and the adapter. path: folder or run.h5 (then
  *  adapter/ beside it, if there). For the folder of a study: SHA-256 of a line "digest  path" for each run below it,
  *  sorted by path (report/, base/ and *.old-N left out). Errors: RRL_ERR_DATA. */
 rrl_status rrl_record_digest(char out[65], const char *path);

@@ -30,7 +30,7 @@ typedef struct {
     char data_digest[65], model_digest[65];
 } rrl_engine;
 
-/** Collective over the team (weights are read by the ranks that need them). threads 0 = as DESIGN section 4 says. The
+/** Collective over the team (weights are read by the ranks that need them). threads 0 = as rrl_engine_threads says. The
  *  train pool is opened when `train`. Errors: RRL_ERR_DATA (missing model or data, overlap of train and test, a prompt
  *  longer than the context: id and lengths), RRL_ERR_CONFIG. */
 rrl_status rrl_engine_open(rrl_engine **out, rrl_team *team, const rrl_config *config, bool train, const char *isa,
