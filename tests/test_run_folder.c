@@ -213,10 +213,14 @@ static void test_locks(void) {
         {"a dead process", self.host, dead, 12345, "", NULL, NULL, RRL_OK},
         {"its number was given away", self.host, alive, 1, "", NULL, NULL, RRL_OK},
         {"another host, no job", "elsewhere", dead, 1, "", NULL, NULL, RRL_ERR_BUSY},
-        {"a running job", "elsewhere", dead, 1, "77", "#!/bin/sh\necho RUNNING\n", NULL, RRL_ERR_BUSY},
+        {"a running job", "elsewhere", dead, 1, "77", "#!/bin/sh\necho 77 RUNNING\n", NULL, RRL_ERR_BUSY},
         {"a job that ended", "elsewhere", dead, 1, "77", "#!/bin/sh\nexit 0\n", NULL, RRL_OK},
-        {"a job that waits for its requeue", "elsewhere", dead, 1, "77", "#!/bin/sh\necho PENDING\n", NULL,
+        {"a job that waits for its requeue", "elsewhere", dead, 1, "77", "#!/bin/sh\necho 77 PENDING\n", NULL,
          RRL_OK},
+        {"a task that runs while others of its array wait", "elsewhere", dead, 1, "77",
+         "#!/bin/sh\necho 78 PENDING; echo 77 RUNNING\n", NULL, RRL_ERR_BUSY},
+        {"a task that waits while others of its array run", "elsewhere", dead, 1, "77",
+         "#!/bin/sh\necho 78 RUNNING; echo 77 PENDING\n", NULL, RRL_OK},
         {"an unknown job", "elsewhere", dead, 1, "77",
          "#!/bin/sh\necho 'slurm_load_jobs error: Invalid job id specified' >&2\nexit 1\n", NULL, RRL_OK},
         {"Slurm does not answer", "elsewhere", dead, 1, "77",
@@ -301,7 +305,7 @@ static void test_killed(void) {
     waitpid(pid, &status, 0);
     CHECK(WIFSIGNALED(status));
     CHECK(there(dir, "/lock"));
-    check_status_text(dir, "failed", "ended without a word");
+    check_status_text(dir, "interrupted", "ended without a word");
     CHECK_OK(open_a(&f, &state, dir, false));
     CHECK_EQ_INT(state, RRL_RUN_CONTINUES);
     rrl_run_folder_close(&f);

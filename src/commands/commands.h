@@ -10,8 +10,12 @@
       "mpirun -n 2 rrl train configs/train.yaml --set training.max_steps=20")                                          \
     X(eval, "CONFIG", 1, RRL_TAKES_RUN & ~RRL_TAKES_resume, "evaluate a base model or a saved adapter",                \
       "rrl eval configs/train.yaml --set output_dir=runs/eval --set model.adapter=DIR")                                \
-    X(study, "CONFIG", 1, RRL_TAKES_RUN & ~RRL_TAKES_resume,                                                           \
-      "arms x levels x seeds x methods; skips what is complete", "mpirun -n 4 rrl study configs/quick.yaml")            \
+    X(study, "CONFIG", 1, RRL_TAKES_STUDY, "arms x levels x seeds x methods; skips what is complete",                  \
+      "mpirun -n 4 rrl study configs/quick.yaml")                                                                      \
+    X(status, "DIR", 1, RRL_TAKES_STATUS, "how far each condition is, from files; DIR or CONFIG",                      \
+      "rrl status runs/quick")                                                                                         \
+    X(repair, "DIR", 1, RRL_TAKES_ALWAYS | RRL_TAKES_dry_run, "set damaged files aside, make run.h5 again",            \
+      "rrl repair runs/quick --dry-run")                                                                               \
     X(report, "DIR", 1, RRL_TAKES_ALWAYS, "tables from the records of a study or a run", "rrl report runs/quick")      \
     X(validate, "CONFIG", 1, RRL_TAKES_CONFIG, "strict check of a config; prints the resolved plan",                   \
       "rrl validate configs/quick.yaml --set training.batch_size=16")                                                  \

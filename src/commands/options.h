@@ -16,6 +16,7 @@
     X(resume, TEXT, NULL, 0, "CHECKPOINT", "resume from this checkpoint folder, not from the newest")                  \
     X(fresh, FLAG, false, 0, "", "move an existing output folder to NAME.old-N and start anew")                        \
     X(dry_run, FLAG, false, 0, "", "say what would be done, and do nothing")                                           \
+    X(condition, INT, -1, 0, "N", "run condition N of the study and no other (rrl validate lists them from 0)")        \
     X(completion, INT, -1, 0, "N", "print completion N: text, answer, verdicts, ensemble, shaping, advantage")         \
     X(evaluation, TEXT, NULL, 0, "NAME", "completions of this evaluation (default: training, else the last)")          \
     X(digest, FLAG, false, 0, "", "print the SHA-256 of everything that is a pure function of the run")                \
@@ -38,6 +39,8 @@ enum {
     RRL_TAKES_ALWAYS = RRL_TAKES_verbose | RRL_TAKES_quiet | RRL_TAKES_help | RRL_TAKES_version,
     RRL_TAKES_CONFIG = RRL_TAKES_ALWAYS | RRL_TAKES_set | RRL_TAKES_threads | RRL_TAKES_isa,
     RRL_TAKES_RUN = RRL_TAKES_CONFIG | RRL_TAKES_resume | RRL_TAKES_fresh | RRL_TAKES_dry_run,
+    RRL_TAKES_STUDY = (RRL_TAKES_RUN & ~RRL_TAKES_resume) | RRL_TAKES_condition,
+    RRL_TAKES_STATUS = RRL_TAKES_ALWAYS | RRL_TAKES_set | RRL_TAKES_json,
     RRL_TAKES_SHOW = RRL_TAKES_ALWAYS | RRL_TAKES_completion | RRL_TAKES_evaluation | RRL_TAKES_digest | RRL_TAKES_json,
 };
 

@@ -20,7 +20,9 @@ static void say_notes(const rrl_config *c, rrl_command_context *ctx) {
 rrl_status rrl_setup_open(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, rrl_purpose purpose) {
     RRL_TRY(rrl_config_open(&s->config, o->arguments.v[0], o->set.v, o->set.n));
     RRL_TRY(rrl_config_check(s->config, purpose));
-    return rrl_team_open(&s->team, *(MPI_Comm *)ctx->world, &s->config->parallel, purpose == RRL_FOR_STUDY, ctx->log);
+    /* teams of one rank share a study; a single condition is work for all of them together */
+    bool shared = purpose == RRL_FOR_STUDY && o->condition < 0;
+    return rrl_team_open(&s->team, *(MPI_Comm *)ctx->world, &s->config->parallel, shared, ctx->log);
 }
 
 static void banner(const rrl_setup *s, rrl_command_context *ctx, int threads) {

@@ -90,7 +90,7 @@ rrl_status rrl_show_summary(rrl_buffer *b, const rrl_record *r, const rrl_show_p
 }
 
 rrl_status rrl_show_study(rrl_buffer *b, const char *path, const rrl_condition_state *s, int64_t n) {
-    static const char *const STATES[] = {"complete", "running", "checkpointed", "failed", "waiting"};
+    static const char *const STATES[] = {"complete", "running", "checkpointed", "interrupted", "failed", "waiting"};
     RRL_TRY(rrl_buffer_printf(b, "%s: study of %" PRId64 " conditions", path, n));
     for (size_t k = 0; k < sizeof STATES / sizeof *STATES; k++) {
         int64_t count = 0;

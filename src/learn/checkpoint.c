@@ -188,7 +188,7 @@ static rrl_status state_read(rrl_train_state *state, const char *folder, const c
     RRL_GOTO(rrl_path_join(&path, folder, "state.json"));
     RRL_GOTO(rrl_json_file(&json, path, MAX_STATE_BYTES));
     RRL_GOTO(rrl_json_string(&found, json, "digest", false, path));
-    if (strcmp(found, digest) != 0) {
+    if (digest && strcmp(found, digest) != 0) {
         rc = RRL_FAIL(RRL_ERR_CONFIG, "checkpoint %s belongs to another run (digest %.12s, this run %.12s); use another "
                       "output_dir or --fresh", folder, found, digest);
         goto done;
@@ -201,6 +201,17 @@ static rrl_status state_read(rrl_train_state *state, const char *folder, const c
 done:
     cJSON_Delete(json);
     free(path);
+    return rc;
+}
+
+rrl_status rrl_checkpoint_check(int64_t *step, const char *folder, const char *digest) {
+    rrl_train_state state = {0};
+    if (!marker_valid(folder))
+        return RRL_FAIL(RRL_ERR_DATA, "checkpoint %s is damaged or incomplete (its files do not match %s/complete)", folder,
+                        folder);
+    rrl_status rc = state_read(&state, folder, digest);
+    if (rc == RRL_ERR_CONFIG) rc = RRL_ERR_DATA; /* of another run */
+    if (rc == RRL_OK) *step = state.step;
     return rc;
 }
 

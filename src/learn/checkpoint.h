@@ -24,4 +24,8 @@ rrl_status rrl_checkpoint_save(const char *dir, rrl_learner *l, rrl_adapter *a, 
 rrl_status rrl_checkpoint_load(bool *found, int *skipped, const char *dir, const char *path, rrl_learner *l,
                                rrl_adapter *a, rrl_train_state *state, const char *digest);
 
+/** Whether the checkpoint in this folder is whole, and its next update in *step; digest (NULL = any) must be its run's.
+ *  Loads no tensors. Errors: RRL_ERR_DATA saying what is wrong. */
+rrl_status rrl_checkpoint_check(int64_t *step, const char *folder, const char *digest);
+
 #endif

@@ -58,19 +58,26 @@ static bool dead_here(const rrl_process *p) {
     return state == 'Z' || state == 'X' || (p->start && start != p->start);
 }
 
-/* Whether Slurm says that the job does not run: it is unknown, ended, or waits for its requeue. Where there
- * is no Slurm or it does not answer, no. */
+/* Whether Slurm says that the job does not run: it is unknown, ended, or waits for its requeue. Where there is
+ * no Slurm or it does not answer, no. An array's number is also that of one of its tasks; squeue lists all. */
 static bool job_gone(const char *job) {
-    char command[128], line[256] = "";
+    char command[128], line[256], id[64], state[64];
+    bool waits = false, runs = false, unknown = false;
     for (const char *c = job; *c; c++)
         if (!isdigit((unsigned char)*c)) return false;
-    snprintf(command, sizeof command, "squeue -h -j %s -o %%T 2>&1", job);
+    snprintf(command, sizeof command, "squeue -h -j %s -o '%%A %%T' 2>&1", job);
     FILE *answer = popen(command, "r");
     if (!answer) return false;
-    bool said = fgets(line, sizeof line, answer) != NULL;
-    int code = pclose(answer);
-    if (code == 0) return !said || strncmp(line, "PENDING", 7) == 0;
-    return strstr(line, "Invalid job id") != NULL;
+    while (fgets(line, sizeof line, answer)) {
+        unknown = unknown || strstr(line, "Invalid job id") != NULL;
+        if (sscanf(line, "%63s %63s", id, state) != 2 || strcmp(id, job) != 0) continue;
+        if (strcmp(state, "PENDING") == 0)
+            waits = true;
+        else
+            runs = true;
+    }
+    bool answered = pclose(answer) == 0;
+    return !runs && (waits || answered || unknown);
 }
 
 static bool is_dead(const rrl_process *holder) {
@@ -206,13 +213,16 @@ rrl_status rrl_lock_look(bool *held, bool *dead, rrl_process *holder, const char
     rrl_status rc = RRL_OK;
     char *path = NULL, *text = NULL;
     size_t n = 0;
-    *held = *dead = false;
+    *held = false;
+    if (dead) *dead = false;
     RRL_GOTO(rrl_path_join(&path, dir, "lock"));
     if (!rrl_file_exists(path)) goto done;
-    RRL_GOTO(rrl_file_read(&text, &n, path, MAX_LOCK_BYTES));
+    rc = rrl_file_read(&text, &n, path, MAX_LOCK_BYTES);
+    if (rc == RRL_ERR_DATA && !rrl_file_exists(path)) rc = RRL_OK; /* let go between the two calls */
+    if (rc != RRL_OK || !text) goto done;
     RRL_GOTO(parse(holder, text, n, path));
     *held = true;
-    *dead = is_dead(holder);
+    if (dead) *dead = is_dead(holder);
 done:
     free(path);
     free(text);

@@ -28,7 +28,8 @@ void rrl_process_text(char *text, size_t n, const rrl_process *p);
 rrl_status rrl_lock_take(const char *dir);
 /** Remove the lock if it is this process's. */
 void rrl_lock_drop(const char *dir);
-/** Whether dir has a lock, and whether its holder is known to be dead. */
+/** Whether dir has a lock, who holds it (set where held), and whether the holder is known to be dead; dead may be NULL,
+ *  then nobody is asked. */
 rrl_status rrl_lock_look(bool *held, bool *dead, rrl_process *holder, const char *dir);
 
 #endif

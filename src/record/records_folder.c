@@ -120,6 +120,10 @@ typedef int place_fn(const char *from, const char *to);
 
 /* link refuses a name that is taken, so nothing in quarantine is ever overwritten. */
 static int place_move(const char *from, const char *to) {
+    if (rrl_dir_exists(from)) { /* a folder has no links; the holder of the run's lock is alone here */
+        errno = EEXIST;
+        return rrl_dir_exists(to) || rrl_file_exists(to) ? -1 : rename(from, to);
+    }
     if (link(from, to) != 0) return -1;
     return unlink(from);
 }

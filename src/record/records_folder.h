@@ -33,7 +33,7 @@ void rrl_records_free(rrl_records_folder *f);
 rrl_status rrl_segment_path(char **out, const char *records, int64_t first_step);
 rrl_status rrl_evaluation_path(char **out, const char *records, const char *name);
 
-/** Move a file to DIR/quarantine/NAME.k, the first k that is free. records is DIR/records. */
+/** Move a file or folder to DIR/quarantine/NAME.k, the first k that is free. records is DIR/records. */
 rrl_status rrl_quarantine(const char *records, const char *path);
 /** As rrl_quarantine, but the file stays and gets a second name there. */
 rrl_status rrl_quarantine_copy(const char *records, const char *path);

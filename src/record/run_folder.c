@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -239,6 +240,23 @@ done:
     return rc;
 }
 
+/* The digests of what a complete run left. */
+static rrl_status set_digests(cJSON *json, const char *dir) {
+    rrl_status rc = RRL_OK;
+    char *adapter = NULL, record_hex[65], adapter_hex[RRL_SHA256_HEX];
+    uint8_t sum[RRL_SHA256_BYTES];
+    RRL_GOTO(rrl_record_digest(record_hex, dir));
+    RRL_GOTO(set_text(json, "record_digest", record_hex));
+    RRL_GOTO(rrl_path_join(&adapter, dir, "adapter/adapter_model.safetensors"));
+    if (!rrl_file_exists(adapter)) goto done;
+    RRL_GOTO(rrl_sha256_file(sum, adapter));
+    rrl_sha256_hex(adapter_hex, sum);
+    RRL_GOTO(set_text(json, "adapter_sha256", adapter_hex));
+done:
+    free(adapter);
+    return rc;
+}
+
 /* What an existing run.json allows: to continue, or nothing but to be complete. */
 static rrl_status existing_run(rrl_run_folder *f, rrl_run_state *state, const char *digest,
                                const char *config_yaml) {
@@ -254,6 +272,7 @@ static rrl_status existing_run(rrl_run_folder *f, rrl_run_state *state, const ch
     RRL_TRY(rrl_records_remove(f->dir)); /* a kill may have left some */
     RRL_TRY(rrl_json_string(&status, f->json, "status", true, "run.json"));
     if (status && strcmp(status, "complete") == 0) return RRL_OK;
+    (void)set_digests(f->json, f->dir); /* they are for rrl repair; without them it checks less */
     RRL_TRY(set_status(f->json, "complete", NULL));
     return save(f);
 }
@@ -317,7 +336,83 @@ rrl_status rrl_run_folder_status(rrl_run_folder *f, const char *status, const ch
     return save(f);
 }
 
+rrl_status rrl_run_folder_complete(rrl_run_folder *f) {
+    RRL_TRY(set_digests(f->json, f->dir));
+    return rrl_run_folder_status(f, "complete", NULL);
+}
+
+/* --- for a repair, which holds the lock and runs nothing */
+
+rrl_status rrl_run_folder_mark(const char *dir, const char *status, const char *reason) {
+    rrl_run_folder f = {.dir = (char *)dir};
+    RRL_TRY(load(&f.json, dir));
+    rrl_status rc = strcmp(status, "complete") == 0 ? rrl_run_folder_complete(&f)
+                                                    : rrl_run_folder_status(&f, status, reason);
+    cJSON_Delete(f.json);
+    return rc;
+}
+
+rrl_status rrl_run_folder_restore(const char *dir, const char *digest, const char *config_yaml) {
+    rrl_run_folder f = {.dir = (char *)dir};
+    rrl_status rc = new_run(&f, dir, digest, config_yaml);
+    if (rc == RRL_OK) rc = set_status(f.json, "failed", "run.json was lost and made again from the records");
+    if (rc == RRL_OK) rc = save(&f);
+    cJSON_Delete(f.json);
+    return rc;
+}
+
 /* --- reading */
+
+static void copy_digest(char out[65], const char *text) { snprintf(out, 65, "%s", text ? text : ""); }
+
+rrl_status rrl_run_folder_digests(rrl_run_digests *out, const char *dir) {
+    rrl_status rc = RRL_OK;
+    cJSON *json = NULL;
+    const char *run = NULL, *record = NULL, *adapter = NULL;
+    RRL_GOTO(load(&json, dir));
+    RRL_GOTO(rrl_json_string(&run, json, "digest", false, "run.json"));
+    RRL_GOTO(rrl_json_string(&record, json, "record_digest", true, "run.json"));
+    RRL_GOTO(rrl_json_string(&adapter, json, "adapter_sha256", true, "run.json"));
+    copy_digest(out->run, run);
+    copy_digest(out->record, record);
+    copy_digest(out->adapter, adapter);
+done:
+    cJSON_Delete(json);
+    return rc;
+}
+
+/* What run.json says; "waiting" where there is none. */
+typedef struct {
+    char *status, *reason; /* reason may be NULL */
+} said;
+
+static void said_free(said *s) {
+    free(s->status);
+    free(s->reason);
+    *s = (said){0};
+}
+
+static rrl_status what_is_said(said *out, const char *dir) {
+    rrl_status rc = RRL_OK;
+    cJSON *json = NULL;
+    const char *status = "waiting", *reason = NULL;
+    said s = {0};
+    bool known = false;
+    RRL_GOTO(has_entry(&known, dir, "run.json"));
+    if (known) {
+        RRL_GOTO(load(&json, dir));
+        RRL_GOTO(rrl_json_string(&status, json, "status", false, "run.json"));
+        RRL_GOTO(rrl_json_string(&reason, json, "reason", true, "run.json"));
+    }
+    RRL_GOTO(rrl_strdup(&s.status, status));
+    if (reason) RRL_GOTO(rrl_strdup(&s.reason, reason));
+    *out = s;
+    s = (said){0};
+done:
+    said_free(&s);
+    cJSON_Delete(json);
+    return rc;
+}
 
 /* "running" with a dead holder, or with none, is a run that was killed. */
 static rrl_status still_running(bool *alive, rrl_buffer *why, const char *dir) {
@@ -331,34 +426,58 @@ static rrl_status still_running(bool *alive, rrl_buffer *why, const char *dir) {
     return rrl_buffer_printf(why, "ended without a word (%s); the same command continues it", who);
 }
 
+/* Word and files are not read at one instant. A run that ends between the two looks killed; its word has changed then,
+ * and is asked again. */
+static rrl_status settled(said *out, rrl_buffer *why, bool *killed, const char *dir) {
+    enum { TRIES = 5 };
+    rrl_status rc = RRL_OK;
+    said s = {0}, again = {0};
+    bool alive = true;
+    RRL_GOTO(what_is_said(&s, dir));
+    for (int i = 0; i < TRIES && strcmp(s.status, "running") == 0; i++) {
+        why->len = 0;
+        RRL_GOTO(still_running(&alive, why, dir));
+        if (alive) break;
+        RRL_GOTO(what_is_said(&again, dir));
+        bool same = strcmp(again.status, s.status) == 0;
+        said_free(&s);
+        s = again;
+        again = (said){0};
+        if (same) break;
+        alive = true;
+    }
+    *killed = !alive;
+    *out = s;
+    s = (said){0};
+done:
+    said_free(&s);
+    said_free(&again);
+    return rc;
+}
+
 rrl_status rrl_run_folder_read(char **status, char **reason, const char *dir) {
     rrl_status rc = RRL_OK;
-    cJSON *json = NULL;
-    const char *said = "waiting", *because = NULL;
     rrl_buffer why = {0};
-    char *status_copy = NULL, *reason_copy = NULL;
-    bool known = false, alive = true;
-    RRL_GOTO(has_entry(&known, dir, "run.json"));
-    if (known) {
-        RRL_GOTO(load(&json, dir));
-        RRL_GOTO(rrl_json_string(&said, json, "status", false, "run.json"));
-        RRL_GOTO(rrl_json_string(&because, json, "reason", true, "run.json"));
-    }
-    if (strcmp(said, "running") == 0) RRL_GOTO(still_running(&alive, &why, dir));
-    if (strcmp(said, "complete") == 0 && rrl_record_complete(dir) != RRL_OK) {
-        alive = false;
+    said s = {0};
+    const char *state = NULL;
+    bool killed = false;
+    RRL_GOTO(settled(&s, &why, &killed, dir));
+    if (killed) state = "interrupted";
+    if (!killed && strcmp(s.status, "complete") == 0 && rrl_record_complete(dir) != RRL_OK) {
+        state = "failed";
         RRL_GOTO(rrl_buffer_puts(&why, rrl_error_message()));
     }
-    RRL_GOTO(rrl_strdup(&status_copy, alive ? said : "failed"));
-    if (!alive) because = why.data;
-    if (because) RRL_GOTO(rrl_strdup(&reason_copy, because));
-    *status = status_copy;
-    *reason = reason_copy;
-    status_copy = reason_copy = NULL;
+    if (state) { /* the files say otherwise */
+        said_free(&s);
+        RRL_GOTO(rrl_strdup(&s.status, state));
+        s.reason = why.data;
+        why = (rrl_buffer){0};
+    }
+    *status = s.status;
+    *reason = s.reason;
+    s = (said){0};
 done:
-    free(status_copy);
-    free(reason_copy);
+    said_free(&s);
     rrl_buffer_free(&why);
-    cJSON_Delete(json);
     return rc;
 }

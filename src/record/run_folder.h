@@ -20,7 +20,22 @@ rrl_status rrl_run_folder_open(rrl_run_folder **out, rrl_run_state *state, const
 void rrl_run_folder_close(rrl_run_folder **f);
 /** run.json: status "running" | "checkpointed" | "complete" | "failed" with a reason; attempts and failures are kept. */
 rrl_status rrl_run_folder_status(rrl_run_folder *f, const char *status, const char *reason);
-/** Status text of a run folder from files alone: "waiting", "running", "checkpointed", "complete", "failed"; reason
+/** run.json: complete, with the digests of record and adapter, which stand in their places. */
+rrl_status rrl_run_folder_complete(rrl_run_folder *f);
+
+/* What run.json knows to compare files with; "" = not known. */
+typedef struct {
+    char run[65];     /* of configuration and inputs; a root attribute of every record file */
+    char record[65];  /* rrl_record_digest of the complete run */
+    char adapter[65]; /* SHA-256 of adapter/adapter_model.safetensors of the complete run */
+} rrl_run_digests;
+rrl_status rrl_run_folder_digests(rrl_run_digests *out, const char *dir);
+/** For a repair, which holds the lock: another status, or a run.json (and config.yaml) made again for existing records. */
+rrl_status rrl_run_folder_mark(const char *dir, const char *status, const char *reason);
+rrl_status rrl_run_folder_restore(const char *dir, const char *digest, const char *config_yaml);
+
+/** Status text of a run folder from files alone, also while others write: "waiting", "running", "checkpointed",
+ *  "complete", "failed", or "interrupted" where run.json says running and the holder of the lock is dead; reason
  *  (caller frees both, reason may be NULL). */
 rrl_status rrl_run_folder_read(char **status, char **reason, const char *dir);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "roles/pace.h"
 #include "roles/session.h"
 
 static const char NAME[] = "test"; /* the same for base and all methods: they share evaluation noise */
@@ -97,6 +98,9 @@ rrl_status rrl_evaluate(rrl_session *s) {
     rrl_status rc = RRL_OK;
     rrl_group **groups = NULL;
     int32_t n = (int32_t)s->engine->test.questions->n;
+    rrl_pace pace = {0};
+    if (s->recorder)
+        rrl_pace_say(&pace, s->spec->dir, "evaluate", s->state.step, s->spec->train ? s->config->training.max_steps : 0, true);
     rrl_log_step(s->team->log, -1);
     RRL_TRY(rrl_alloc(&groups, (size_t)n, sizeof *groups, "evaluation groups"));
     RRL_GOTO(rrl_team_agree(s->team, s->spec->base_record ? stored_groups(s, groups, n) : make_groups(s, groups, n),

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/signals.h"
 #include "base/text.h"
 #include "learn/row_report.h"
 #include "learn/schedule.h"
+#include "roles/pace.h"
 #include "roles/session.h"
 #include "rrl/shape.h"
 
@@ -196,12 +198,14 @@ done:
     return rc;
 }
 
-static rrl_status save(rrl_session *s) {
+static rrl_status save(rrl_session *s, rrl_pace *pace) {
+    double began = rrl_clock();
     if (!s->recorder) return RRL_OK;
     RRL_TRY(rrl_recorder_flush(s->recorder));
     RRL_TRY(rrl_checkpoint_save(s->spec->dir, s->learner, s->adapter, &s->state, s->digest,
                                 s->config->records.keep_checkpoints));
     rrl_event(s->team->log, RRL_LOG_INFO, "checkpoint", "next_step=%lld", (long long)s->state.step);
+    rrl_pace_save(pace, rrl_clock() - began);
     return RRL_OK;
 }
 
@@ -245,16 +249,33 @@ static rrl_status open_bar(rrl_progress **bar, const rrl_session *s) {
     return rrl_progress_open(bar, what, s->config->training.max_steps - s->state.step, 1);
 }
 
+/* Why all ranks are to stop now; NULL = go on. Collective. */
+static rrl_status stop_asked(const char **why, const rrl_session *s, const rrl_pace *pace) {
+    int64_t asked[2] = {rrl_signal_stop(), rrl_pace_time_is_up(pace)};
+    RRL_TRY(rrl_team_max(s->team, asked, 2));
+    *why = asked[0] ? "by a signal" : asked[1] ? "before the job's time limit" : NULL;
+    return RRL_OK;
+}
+
+static void say(const rrl_session *s, rrl_pace *pace, bool now) {
+    if (s->recorder) rrl_pace_say(pace, s->spec->dir, "train", s->state.step, s->config->training.max_steps, now);
+}
+
 rrl_status rrl_train_loop(rrl_session *s) {
     const rrl_training_config *c = &s->config->training;
     rrl_status rc = RRL_OK;
     rrl_progress *bar = NULL;
     batch b = {0};
-    bool stop = false;
+    rrl_pace pace = {0};
+    const char *stop = NULL;
     RRL_GOTO(rrl_team_agree(s->team, batch_make(&b, s), "before training"));
     if (s->recorder) RRL_GOTO(open_bar(&bar, s));
+    say(s, &pace, true);
     while (s->state.step < c->max_steps) {
+        double began = rrl_clock();
         RRL_GOTO(rrl_team_agree(s->team, one_step(s, &b), "end of step"));
+        rrl_pace_step(&pace, rrl_clock() - began);
+        say(s, &pace, false);
         rrl_progress_add(bar, 1, "");
         if (s->state.nonfinite >= c->max_nonfinite) {
             rc = RRL_FAIL(RRL_ERR_NONFINITE, "%lld steps had a loss or gradient that is not finite (training.max_nonfinite "
@@ -263,12 +284,13 @@ rrl_status rrl_train_loop(rrl_session *s) {
             goto done;
         }
         bool last = s->state.step == c->max_steps;
-        RRL_GOTO(rrl_team_stop(s->team, &stop));
+        RRL_GOTO(stop_asked(&stop, s, &pace));
         bool due = c->save_steps > 0 && s->state.step % c->save_steps == 0;
-        if (at_boundary(s) && (stop || due || last)) RRL_GOTO(rrl_team_agree(s->team, save(s), "checkpoint"));
+        if (at_boundary(s) && (stop || due || last)) RRL_GOTO(rrl_team_agree(s->team, save(s, &pace), "checkpoint"));
         if (stop && !last && at_boundary(s)) {
-            rc = RRL_FAIL(RRL_ERR_REQUEUE, "stopped by a signal after step %lld with a checkpoint; the same command "
-                          "continues", (long long)s->state.step - 1);
+            say(s, &pace, true);
+            rc = RRL_FAIL(RRL_ERR_REQUEUE, "stopped %s after step %lld with a checkpoint; the same command continues",
+                          stop, (long long)s->state.step - 1);
             goto done;
         }
     }

@@ -61,7 +61,7 @@ rrl_status rrl_base_store_get(char **out, rrl_team *team, rrl_engine *engine, co
                               const rrl_condition *condition) {
     rrl_status rc = RRL_OK;
     rrl_buffer path = {0}, work = {0};
-    bool there = false;
+    bool there = false, stop = false;
     RRL_GOTO(rrl_buffer_printf(&path, "%s/base/seed-%llu.h5", study->output_dir, (unsigned long long)condition->seed));
     RRL_GOTO(rrl_buffer_printf(&work, "%s/base/seed-%llu.work", study->output_dir, (unsigned long long)condition->seed));
     RRL_GOTO(exists(team, path.data, &there));
@@ -69,7 +69,10 @@ rrl_status rrl_base_store_get(char **out, rrl_team *team, rrl_engine *engine, co
         rc = make(team, engine, condition, work.data, path.data);
         if (rc != RRL_OK && rc != RRL_ERR_BUSY) goto done;
         RRL_GOTO(exists(team, path.data, &there));
-        if (!there) nanosleep(&(struct timespec){0, 200000000}, NULL); /* another team is at it */
+        if (there) break;
+        RRL_GOTO(rrl_team_stop(team, &stop));
+        if (stop) RRL_GOTO(RRL_FAIL(RRL_ERR_REQUEUE, "stopped by a signal while another job makes %s", path.data));
+        nanosleep(&(struct timespec){0, 200000000}, NULL); /* another team is at it */
     }
     rc = RRL_OK;
     *out = path.data;

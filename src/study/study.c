@@ -18,9 +18,10 @@ typedef struct {
     rrl_team *team;
     rrl_engine *engine;
     const rrl_config *study;
-    rrl_condition *list;
-    int64_t n;
-    progress *at;
+    rrl_condition *list; /* [n] */
+    int64_t n, first, end; /* conditions [first, end) are asked for */
+    bool fresh;            /* put old runs of them aside */
+    progress *at;          /* [n] */
     rrl_status first_failure;
     char message[512];
 } walk;
@@ -32,7 +33,7 @@ static rrl_status run_one(walk *w, const rrl_condition *c) {
     bool stored = strcmp(c->method, "base") == 0 && w->study->experiment.reuse_base_generations;
     if (stored) RRL_GOTO(rrl_base_store_get(&base, w->team, w->engine, w->study, c));
     rrl_run_spec spec = {.config = c->config, .dir = c->dir, .arm = c->arm, .method = c->method, .level = c->level,
-                         .train = c->trains, .base_record = base};
+                         .train = c->trains, .base_record = base, .fresh = w->fresh};
     RRL_GOTO(rrl_run(w->team, w->engine, &spec, &result));
     if (w->team->rank == w->team->recorder && !result.complete_before)
         rrl_event(w->team->log, RRL_LOG_INFO, "condition", "arm=%s level=%g seed=%llu method=%s accuracy=%.4f s=%.1f",
@@ -44,16 +45,32 @@ done:
     return rc;
 }
 
+/* Between conditions too a signal ends the work: what is not begun needs no checkpoint. */
+static rrl_status go_on(const walk *w) {
+    bool stop = false;
+    RRL_TRY(rrl_team_stop(w->team, &stop));
+    return stop ? RRL_FAIL(RRL_ERR_REQUEUE, "stopped by a signal between conditions; the same command continues") : RRL_OK;
+}
+
+static void note_held(walk *w, int64_t i) {
+    if (w->at[i] != HELD_BY_OTHER && w->team->rank == w->team->recorder)
+        rrl_event(w->team->log, RRL_LOG_INFO, "held", "dir=%s by=%s", rrl_log_quoted(w->list[i].dir),
+                  rrl_log_quoted(rrl_error_message()));
+    w->at[i] = HELD_BY_OTHER;
+}
+
 /* One pass over what is open. Teams start at different places so that they seldom meet at one lock. */
 static rrl_status pass(walk *w, bool *moved) {
+    int64_t n = w->end - w->first;
     *moved = false;
-    for (int64_t k = 0; k < w->n; k++) {
-        int64_t i = (k + w->n * w->team->index / w->team->count) % w->n;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t i = w->first + (k + n * w->team->index / w->team->count) % n;
         if (w->at[i] == DONE || w->at[i] == FAILED) continue;
+        RRL_TRY(go_on(w));
         rrl_status rc = run_one(w, &w->list[i]);
         if (rc == RRL_ERR_REQUEUE || rc == RRL_ERR_COMM) return rc;
         if (rc == RRL_ERR_BUSY) {
-            w->at[i] = HELD_BY_OTHER;
+            note_held(w, i);
             continue;
         }
         *moved = true;
@@ -72,7 +89,7 @@ static rrl_status pass(walk *w, bool *moved) {
 }
 
 static bool any(const walk *w, progress p) {
-    for (int64_t i = 0; i < w->n; i++)
+    for (int64_t i = w->first; i < w->end; i++)
         if (w->at[i] == p) return true;
     return false;
 }
@@ -89,8 +106,7 @@ static rrl_status run_all(walk *w) {
                     w->message);
 }
 
-/* --fresh: an old study is put aside whole, by the first team. */
-static rrl_status put_aside(const rrl_config *study) {
+rrl_status rrl_study_put_aside(const rrl_config *study) {
     rrl_status rc = RRL_OK;
     rrl_buffer to = {0};
     if (!rrl_dir_exists(study->output_dir)) return RRL_OK;
@@ -117,11 +133,25 @@ done:
     return rc;
 }
 
-rrl_status rrl_study_run(rrl_team *team, rrl_engine *engine, const rrl_config *study, bool fresh) {
+/* The plan, and the part of it that is asked for. */
+static rrl_status list_conditions(walk *w, int64_t only) {
+    RRL_TRY(rrl_conditions_list(&w->list, &w->n, w->study));
+    if (only >= w->n)
+        return RRL_FAIL(RRL_ERR_USAGE, "condition %lld: the study has conditions 0 to %lld (rrl validate lists them)",
+                        (long long)only, (long long)w->n - 1);
+    if (only >= 0 && w->team->count > 1)
+        return RRL_FAIL(RRL_ERR_USAGE, "condition %lld alone is work for one team, and the ranks make %d of %d; start %d "
+                        "(parallel.ranks_per_team, parallel.roles)", (long long)only, w->team->count, w->team->size,
+                        w->team->size);
+    w->first = only < 0 ? 0 : only;
+    w->end = only < 0 ? w->n : only + 1;
+    return RRL_OK;
+}
+
+rrl_status rrl_study_run(rrl_team *team, rrl_engine *engine, const rrl_config *study, int64_t only, bool fresh) {
     rrl_status rc = RRL_OK;
-    walk w = {.team = team, .engine = engine, .study = study};
-    if (fresh) RRL_GOTO(rrl_team_agree(team, team->rank == team->recorder ? put_aside(study) : RRL_OK, "study put aside"));
-    RRL_GOTO(rrl_team_agree(team, rrl_conditions_list(&w.list, &w.n, study), "conditions listed"));
+    walk w = {.team = team, .engine = engine, .study = study, .fresh = fresh};
+    RRL_GOTO(rrl_team_agree(team, list_conditions(&w, only), "conditions listed"));
     RRL_GOTO(rrl_alloc(&w.at, (size_t)w.n, sizeof *w.at, "progress"));
     RRL_GOTO(rrl_team_agree(team, claim(team, engine, &w), "study.json"));
     RRL_GOTO(run_all(&w));

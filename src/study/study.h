@@ -19,19 +19,35 @@ typedef struct {
 rrl_status rrl_conditions_list(rrl_condition **out, int64_t *n, const rrl_config *study);
 void rrl_conditions_free(rrl_condition **c, int64_t n);
 
+enum { RRL_ALL_CONDITIONS = -1 };
 /** Run what is not complete; collective over the team. study.json is created exclusively by the first and compared by
- *  the others. Returns RRL_OK when every condition is complete, RRL_ERR_REQUEUE when stopped by a signal, else the status
- *  of the first failure (others went on if experiment.continue_on_error). */
-rrl_status rrl_study_run(rrl_team *team, rrl_engine *engine, const rrl_config *study, bool fresh);
+ *  the others. only: this condition of rrl_conditions_list and no other (then there is one team), or RRL_ALL_CONDITIONS.
+ *  fresh, with `only`: put the old run of that condition aside. Where others hold what is left, waits for them. Returns
+ *  RRL_OK when every condition asked for is complete, RRL_ERR_REQUEUE when stopped by a signal, RRL_ERR_USAGE when there is
+ *  no such condition, else the status of the first failure (others went on if experiment.continue_on_error). */
+rrl_status rrl_study_run(rrl_team *team, rrl_engine *engine, const rrl_config *study, int64_t only, bool fresh);
+/** --fresh: move an existing study folder to NAME.old-N. Local; before any team begins. */
+rrl_status rrl_study_put_aside(const rrl_config *study);
 
-/* One condition as found in files. */
+/* One run of a study as found in its files. */
 typedef struct {
-    char *dir, *arm, *method, *status, *reason;
+    char *dir, *arm, *method, *status, *reason; /* status as rrl_run_folder_read; reason may be NULL */
     double level;
     uint64_t seed;
+    char phase[16];         /* "train", "evaluate"; "" = it has not said how far it is */
+    int64_t step, steps;    /* updates done and planned; 0 of 0 where nothing is trained */
+    double step_s, quiet_s; /* seconds an update takes, and since it last said so; NaN = unknown */
+    char host[256], job[64]; /* of the process that holds the folder, "" = none */
+    long pid;
 } rrl_condition_state;
-/** State of all planned conditions from study.json and the run folders. */
+/** State of all planned conditions, in their order, from study.json and the run folders. Works while others write; what
+ *  cannot be read is a condition's "failed", with the reason. study_dir may be the folder of one run: then that is all
+ *  there is. Errors: RRL_ERR_DATA (neither). */
 rrl_status rrl_study_state(rrl_condition_state **out, int64_t *n, const char *study_dir);
+/** The same from a config, also where nothing has begun. */
+rrl_status rrl_study_plan_state(rrl_condition_state **out, int64_t *n, const rrl_config *study);
+/** Stores of base completions (base/seed-S.work, method "base") that are not there yet: being made, or why not. */
+rrl_status rrl_study_stores_state(rrl_condition_state **out, int64_t *n, const char *study_dir);
 void rrl_study_state_free(rrl_condition_state **s, int64_t n);
 
 #endif

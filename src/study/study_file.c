@@ -1,7 +1,6 @@
-/* Writing, comparing and reading study.json; the state of a study is the union of its run.json files. */
+/* Writing study.json, and comparing with the one that is there. */
 #include "study/study_file.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +8,6 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "record/run_folder.h"
 
 enum { MAX_BYTES = 64 << 20 };
 
@@ -108,55 +106,4 @@ done:
     free(path);
     free(yaml);
     return rc;
-}
-
-static rrl_status state_of(rrl_condition_state *s, const cJSON *item, const char *study_dir, const char *path) {
-    const char *arm = NULL, *method = NULL, *dir = NULL;
-    int64_t seed = 0;
-    s->level = NAN;
-    RRL_TRY(rrl_json_string(&arm, item, "arm", false, path));
-    RRL_TRY(rrl_json_string(&method, item, "method", false, path));
-    RRL_TRY(rrl_json_string(&dir, item, "dir", false, path));
-    RRL_TRY(rrl_json_double(&s->level, item, "level", true, path));
-    RRL_TRY(rrl_json_int(&seed, item, "seed", false, path));
-    s->seed = (uint64_t)seed;
-    RRL_TRY(rrl_strdup(&s->arm, arm));
-    RRL_TRY(rrl_strdup(&s->method, method));
-    RRL_TRY(rrl_path_join(&s->dir, study_dir, dir));
-    return rrl_run_folder_read(&s->status, &s->reason, s->dir);
-}
-
-rrl_status rrl_study_state(rrl_condition_state **out, int64_t *n, const char *study_dir) {
-    rrl_status rc = RRL_OK;
-    char *path = NULL;
-    cJSON *json = NULL;
-    const cJSON *list = NULL, *item = NULL;
-    rrl_condition_state *s = NULL;
-    int64_t count = 0, i = 0;
-    RRL_GOTO(rrl_path_join(&path, study_dir, "study.json"));
-    RRL_GOTO(rrl_json_file(&json, path, MAX_BYTES));
-    RRL_GOTO(rrl_json_get(&list, json, "conditions", false, path));
-    count = cJSON_GetArraySize(list);
-    RRL_GOTO(rrl_alloc(&s, (size_t)count, sizeof *s, "conditions"));
-    cJSON_ArrayForEach(item, list) RRL_GOTO(state_of(&s[i++], item, study_dir, path));
-    *out = s;
-    *n = count;
-    s = NULL;
-done:
-    rrl_study_state_free(&s, count);
-    cJSON_Delete(json);
-    free(path);
-    return rc;
-}
-
-void rrl_study_state_free(rrl_condition_state **s, int64_t n) {
-    for (int64_t i = 0; *s && i < n; i++) {
-        free((*s)[i].dir);
-        free((*s)[i].arm);
-        free((*s)[i].method);
-        free((*s)[i].status);
-        free((*s)[i].reason);
-    }
-    free(*s);
-    *s = NULL;
 }
