@@ -205,6 +205,7 @@ static rrl_status extract(rrl_report_condition *c, const rrl_record *r, const ch
     RRL_TRY(rrl_strdup(&c->digest, r->digest));
     RRL_TRY(rrl_strdup(&c->config_yaml, r->config_yaml));
     RRL_TRY(rrl_strdup(&c->model_digest, r->model_digest));
+    RRL_TRY(rrl_strdup(&c->parser_version, r->parser_version));
     c->level = r->level;
     c->seed = r->seed;
     c->complete = r->complete;
@@ -229,8 +230,8 @@ rrl_status rrl_report_extract(rrl_report_condition *out, const rrl_record *r, co
 }
 
 void rrl_report_condition_free(rrl_report_condition *c) {
-    char *texts[] = {c->path,   c->kind,        c->arm,          c->method,    c->numeric_path,
-                     c->digest, c->config_yaml, c->model_digest, c->evaluation};
+    char *texts[] = {c->path,   c->kind,        c->arm,          c->method,     c->numeric_path,
+                     c->digest, c->config_yaml, c->model_digest, c->evaluation, c->parser_version};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
     for (int64_t i = 0; i < c->n_metrics; i++) free((char *)c->metrics[i].name);
     for (int i = 0; i < c->n_paired; i++) free(c->paired[i]);

@@ -85,7 +85,8 @@ int rrl_predict_sign(double j_eff);
 /* An arm at a level, a run, or a row of the reference table. */
 typedef struct {
     char *arm, *kind;        /* kind: the members' kind, "flip_shared" if the event is one; else all, "none+exploit" */
-    double level;            /* probability of the event; NaN where the members differ */
+    char *refused;           /* why there are no numbers; NULL = there are */
+    double level;            /* of the study, else the probability of the event; NaN where the members differ */
     int members;
     bool reference;          /* of the reference table, not of the config */
     bool has_eligible;       /* a bias or exploit member is there */
@@ -115,6 +116,8 @@ typedef struct {
 } rrl_predict_request;
 #define RRL_PREDICT_REQUEST {.extra_prior = NAN, .eligible = {1, 1}}
 
+/** One clean arm with one level and one seed is no grid: it is the run of `train` or `eval`, with its own members. */
+bool rrl_predict_is_run(const rrl_config *c);
 /** Cells of the config: each arm at each level, or the one run; with `reference` also three rule members under the
  *  seven noises of the reference table. Free with rrl_predict_table_free. Errors: those of rrl_conditions_list and of
  *  rrl_predict_moments_of. */

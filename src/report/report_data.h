@@ -46,7 +46,7 @@ typedef struct {
 /* One record: a condition of a study, or a run. */
 typedef struct {
     char *path; /* below the report's folder, "." for itself */
-    char *kind, *arm, *method, *numeric_path, *digest, *config_yaml, *model_digest;
+    char *kind, *arm, *method, *numeric_path, *digest, *config_yaml, *model_digest, *parser_version;
     double level; /* NaN = fixed members */
     uint64_t seed;
     bool complete, trained; /* trained: has training rows */

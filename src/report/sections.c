@@ -60,6 +60,7 @@ static rrl_status difference(rrl_buffer *text, const rrl_report_condition *a, co
         RRL_TRY(rrl_buffer_printf(text, "execution kind: %s -> %s\n", a->kind, b->kind));
     if (strcmp(a->model_digest, b->model_digest) != 0)
         RRL_TRY(rrl_buffer_printf(text, "model: %.12s -> %.12s\n", a->model_digest, b->model_digest));
+    RRL_TRY(text_difference(text, "answer parser", a->parser_version, b->parser_version));
     RRL_TRY(text_difference(text, "evaluation questions", a->questions, b->questions));
     if (a->trained && b->trained)
         RRL_TRY(text_difference(text, "training questions", a->train_questions, b->train_questions));

@@ -1,10 +1,10 @@
 /* Sections of a report: records that may stand in one table. Used by src/report only.
  *
- * Two records share a section when they have the same class of execution (fixture audits apart from models; training and
- * evaluation are one class, because a study compares trained policies with the base), the same model digest, the same
- * evaluation questions, the same training questions, and the same resolved configuration in every key that changes
- * results, but for those in which the conditions of one study differ on purpose: seed, reward.*, experiment.* and the
- * corruption of the members. Where one of them was not trained, its training questions and training.* do not count.
+ * Two records share a section when they have the same class of execution (fixture audits apart from models; training
+ * and evaluation are one class, because a study compares trained policies with the base), model digest, answer parser,
+ * evaluation questions, training questions, and resolved configuration in every key that changes results but for those
+ * in which the conditions of one study differ on purpose: seed, reward.*, experiment.* and the corruption of the members.
+ * Where one of them was not trained, its training questions and training.* do not count.
  * Two records of one condition (arm, level, method, seed) never share a section. */
 #ifndef RRL_REPORT_SECTIONS_H
 #define RRL_REPORT_SECTIONS_H
