@@ -1,4 +1,6 @@
 /* The program: a table of commands. MPI starts and ends here; here alone errors are printed and exit codes made. */
+#include <errno.h>
+#include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,11 +73,19 @@ static void print_error(rrl_status rc, const rrl_command_context *ctx, const rrl
     rrl_buffer_free(&line);
 }
 
+/* A closed standard file must not become the number of the next file that is opened: what is printed would go there.
+ * Opened the wrong way round, writing to it still fails. */
+static void hold_standard_files(void) {
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd) _exit(1);
+}
+
 int main(int argc, char **argv) {
     rrl_status rc = RRL_OK;
     rrl_options o = {0};
     MPI_Comm world;
     int level = 0;
+    hold_standard_files();
     rrl_signal_install();
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
     world = MPI_COMM_WORLD;

@@ -117,6 +117,8 @@ static void become(char *command) {
         add(argv, &to, words[i]);
     }
     argv[to] = NULL;
+    /* one rank alone: Open MPI would start a helper process for it, which takes longer than most runs here */
+    if (strcmp(argv[0], "mpirun") != 0) setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
     execvp(argv[0], argv);
     give_up(argv[0]);
 }

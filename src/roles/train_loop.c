@@ -281,7 +281,7 @@ rrl_status rrl_train_loop(rrl_session *s) {
             rc = RRL_FAIL(RRL_ERR_NONFINITE, "%lld steps had a loss or gradient that is not finite (training.max_nonfinite "
                           "%lld); the last at step %lld; lower training.learning_rate or look at the data",
                           (long long)s->state.nonfinite, (long long)c->max_nonfinite, (long long)s->state.step - 1);
-            goto done;
+            RRL_GOTO(rrl_team_agree(s->team, rc, "numbers")); /* all failed alike: one of them says it */
         }
         bool last = s->state.step == c->max_steps;
         RRL_GOTO(stop_asked(&stop, s, &pace));
@@ -291,7 +291,7 @@ rrl_status rrl_train_loop(rrl_session *s) {
             say(s, &pace, true);
             rc = RRL_FAIL(RRL_ERR_REQUEUE, "stopped %s after step %lld with a checkpoint; the same command continues",
                           stop, (long long)s->state.step - 1);
-            goto done;
+            RRL_GOTO(rrl_team_agree(s->team, rc, "stop"));
         }
     }
 done:
