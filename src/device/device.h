@@ -206,13 +206,18 @@ struct rrl_device {
 /** Open the CPU back end. isa: "auto", "portable", "avx2", "avx512", or "reference" (plain loops); a name the machine
  *  lacks is RRL_ERR_CONFIG naming those it has. threads >= 1 (a pool of threads - 1 workers plus the caller). */
 rrl_status rrl_cpu_open(rrl_device **out, const char *isa, int threads);
+/** The same with products in `dtype`: RRL_F32, or RRL_BF16 (weights and, at the input of a product, activations rounded
+ *  to bf16, sums in f32 in one order). isa may then also be "amx"; "auto" takes it first where it works. */
+rrl_status rrl_cpu_open_dtype(rrl_device **out, rrl_dtype dtype, const char *isa, int threads);
 void rrl_device_close(rrl_device **d);
-/** Numeric path of the device, part of a run's identity: "f32-asc" (all CPU ISAs give the same bits), and the ISA. */
+/** Numeric path of the device, part of a run's identity: "f32-asc" or "bf16-tile" (all CPU ISAs give the same bits), and
+ *  the ISA. */
 const char *rrl_device_numeric_path(const rrl_device *d);
 const char *rrl_device_isa(const rrl_device *d);
 int64_t rrl_weight_rows(const rrl_weight *w);
 int64_t rrl_weight_cols(const rrl_weight *w);
-/** Bytes the packed form of an [n,k] matrix takes (both directions), for the memory plan. */
+/** Bytes the packed form of an [n,k] matrix takes (f32: both directions), for the memory plan. */
 size_t rrl_cpu_weight_bytes(int64_t n, int64_t k);
+size_t rrl_cpu_weight_bytes_bf16(int64_t n, int64_t k);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef RRL_DEVICE_CPU_CPU_H
 #define RRL_DEVICE_CPU_CPU_H
 
+#include "device/cpu/bf16_ops.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/pool.h"
 
@@ -12,6 +13,8 @@ typedef struct {
     rrl_sample_scratch
         *scratch; /* [threads], each of scratch_vocabulary; grows when a larger vocabulary comes */
     int64_t scratch_vocabulary;
+    rrl_bf16_state bf16;
+    rrl_device_ops ops; /* those of f32, or with the bf16 products in place */
 } rrl_cpu;
 
 extern const rrl_device_ops rrl_cpu_ops;

@@ -210,7 +210,8 @@ static rrl_status op_lm_score(rrl_device *d, float *logp, float *lse, float *ent
                               rrl_tensor scratch) {
     RRL_TRY(check(x.cols == w->k, "lm_score's input"));
     RRL_TRY(check(scratch.rows >= x.rows && scratch.cols == RRL_VOCAB_BLOCK, "lm_score's scratch"));
-    rrl_lm_score_job job = {logp, lse, entropy, x, w, target, temperature, scratch, score_chunk(d, x.rows)};
+    rrl_lm_score_job job = {logp, lse, entropy, x, w, target, temperature, scratch, score_chunk(d, x.rows),
+                            NULL};
     run_lm_score(d, &job, blocks_of(x.rows, job.chunk), (double)x.rows * (double)w->n * (double)w->k);
     return RRL_OK;
 }
@@ -331,7 +332,8 @@ static rrl_status op_lm_backward(rrl_device *d, rrl_tensor dx, rrl_tensor x, con
                                  const float *dlogp, rrl_tensor scratch) {
     RRL_TRY(check(x.cols == w->k && same_shape(dx, x), "lm_backward's operands"));
     RRL_TRY(check(scratch.rows >= x.rows && scratch.cols == RRL_VOCAB_BLOCK, "lm_backward's scratch"));
-    rrl_lm_backward_job job = {dx, x, w, target, temperature, lse, dlogp, scratch, score_chunk(d, x.rows)};
+    rrl_lm_backward_job job = {dx, x, w, target, temperature, lse, dlogp, scratch, score_chunk(d, x.rows),
+                               NULL};
     run_lm_backward(d, &job, blocks_of(x.rows, job.chunk),
                     2.0 * (double)x.rows * (double)w->n * (double)w->k);
     return RRL_OK;

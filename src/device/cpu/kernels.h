@@ -77,6 +77,15 @@ typedef struct { /* unit: RRL_ELEMENT_BLOCK elements; y = fma(a, x, y) */
     int64_t n;
 } rrl_axpy_job;
 
+/* Products with the head of another numeric path, in place of the kernel's own. */
+typedef struct rrl_head_product rrl_head_product;
+struct rrl_head_product {
+    /* logits [rows, RRL_VOCAB_BLOCK] of the job's rows from `row` on, for vocabulary [v, v + n) */
+    void (*logits)(const rrl_head_product *p, float *logits, int64_t row, int64_t rows, int64_t v, int64_t n);
+    /* dx [rows, hidden] = or, beyond the first block, += dlogits [rows, RRL_VOCAB_BLOCK] times W [v, v + n) */
+    void (*gradient)(const rrl_head_product *p, float *dx, const float *dlogits, int64_t rows, int64_t v, int64_t n);
+};
+
 typedef struct { /* unit: chunk of rows */
     float *logp, *lse, *entropy;
     rrl_tensor x;
@@ -85,6 +94,7 @@ typedef struct { /* unit: chunk of rows */
     const float *temperature;
     rrl_tensor scratch;
     int64_t chunk; /* at most RRL_SCORE_ROWS */
+    const rrl_head_product *product; /* NULL = f32 */
 } rrl_lm_score_job;
 enum { RRL_SCORE_ROWS = 256 };
 
@@ -148,6 +158,7 @@ typedef struct { /* unit: chunk of rows */
     const float *temperature, *lse, *dlogp;
     rrl_tensor scratch;
     int64_t chunk;
+    const rrl_head_product *product; /* NULL = f32 */
 } rrl_lm_backward_job;
 
 typedef struct { /* unit: RRL_ELEMENT_BLOCK elements */

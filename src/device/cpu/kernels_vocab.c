@@ -53,7 +53,10 @@ static void score_rows(const rrl_lm_score_job *j, int64_t row, int64_t rows) {
     rrl_lse total[RRL_SCORE_ROWS] = {{0}};
     for (int64_t v = 0; v < j->w->n; v += RRL_VOCAB_BLOCK) {
         int64_t n = rrl_min(RRL_VOCAB_BLOCK, j->w->n - v);
-        logits_block(scratch, j->x.data + row * j->x.cols, j->x.cols, rows, &j->w->forward, v, n);
+        if (j->product)
+            j->product->logits(j->product, scratch, row, rows, v, n);
+        else
+            logits_block(scratch, j->x.data + row * j->x.cols, j->x.cols, rows, &j->w->forward, v, n);
         for (int64_t i = 0; i < rows; ++i) {
             const float *logits = scratch + i * RRL_VOCAB_BLOCK;
             float t = rrl_score_temperature(j->temperature[row + i]);
@@ -93,10 +96,17 @@ static void lm_backward_rows(const rrl_lm_backward_job *j, int64_t row, int64_t 
     int64_t hidden = j->x.cols;
     for (int64_t v = 0; v < j->w->n; v += RRL_VOCAB_BLOCK) {
         int64_t n = rrl_min(RRL_VOCAB_BLOCK, j->w->n - v);
-        logits_block(scratch, j->x.data + row * hidden, hidden, rows, &j->w->forward, v, n);
+        if (j->product)
+            j->product->logits(j->product, scratch, row, rows, v, n);
+        else
+            logits_block(scratch, j->x.data + row * hidden, hidden, rows, &j->w->forward, v, n);
         for (int64_t i = row; i < row + rows; ++i)
             logit_gradients(scratch + (i - row) * RRL_VOCAB_BLOCK, n, j->target[i] - v,
                             rrl_score_temperature(j->temperature[i]), j->lse[i], j->dlogp[i]);
+        if (j->product) {
+            j->product->gradient(j->product, j->dx.data + row * hidden, scratch, rows, v, n);
+            continue;
+        }
         rrl_gemm g = {.y = j->dx.data + row * hidden,
                       .ldy = hidden,
                       .x = scratch,

@@ -20,8 +20,8 @@ static float of_half(uint16_t h) {
     return sign ? -magnitude : magnitude;
 }
 
-/* src may have any alignment: it is often a mapped file. */
-static float element(const void *src, rrl_dtype dtype, int64_t i) {
+/* src is often a mapped file. */
+float rrl_weight_element(const void *src, rrl_dtype dtype, int64_t i) {
     const char *bytes = src;
     if (dtype == RRL_F32) {
         float x;
@@ -55,7 +55,7 @@ rrl_status rrl_weight_pack_cpu(rrl_weight **out, const void *src, rrl_dtype dtyp
         float *f = w->forward.data + i / RRL_PANEL * k * RRL_PANEL + i % RRL_PANEL;
         float *b = w->backward.data + i * RRL_PANEL;
         for (int64_t j = 0; j < k; ++j) {
-            float x = element(src, dtype, i * k + j);
+            float x = rrl_weight_element(src, dtype, i * k + j);
             f[j * RRL_PANEL] = x;
             b[j / RRL_PANEL * n * RRL_PANEL + j % RRL_PANEL] = x;
         }
@@ -71,6 +71,7 @@ void rrl_weight_free_cpu(rrl_weight **w) {
     if (!w || !*w) return;
     free((*w)->forward.data);
     free((*w)->backward.data);
+    free((*w)->tiles);
     free(*w);
     *w = NULL;
 }

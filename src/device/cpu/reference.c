@@ -187,12 +187,14 @@ static rrl_lse lse_block(const float *z, int64_t n) {
     return b;
 }
 
-/* Scaled logits of vocabulary [v0, v1) for one row */
-static void scaled_logits(float *z, const float *x, const rrl_packed *w, int64_t v0, int64_t v1,
-                          float temperature) {
+/* Scaled logits of vocabulary [v0, v1) for row i */
+static void scaled_logits(float *z, const rrl_lm_score_job *j, int64_t i, int64_t v0, int64_t v1, float temperature) {
+    const float *x = j->x.data + i * j->x.cols;
+    const rrl_packed *w = &j->w->forward;
+    if (j->product) j->product->logits(j->product, z, i, 1, v0, v1 - v0);
     for (int64_t v = v0; v < v1; ++v) {
-        float acc = 0.0f;
-        for (int64_t k = 0; k < w->k; ++k) acc = fmaf(x[k], rrl_packed_at(w, v, k), acc);
+        float acc = j->product ? z[v - v0] : 0.0f;
+        for (int64_t k = 0; !j->product && k < w->k; ++k) acc = fmaf(x[k], rrl_packed_at(w, v, k), acc);
         z[v - v0] = acc / temperature;
     }
 }
@@ -200,13 +202,12 @@ static void scaled_logits(float *z, const float *x, const rrl_packed *w, int64_t
 static void lm_score(const rrl_lm_score_job *j, int64_t begin, int64_t end) {
     int64_t last = rrl_min(end * j->chunk, j->x.rows), vocabulary = j->w->n;
     for (int64_t i = begin * j->chunk; i < last; ++i) {
-        const float *x = j->x.data + i * j->x.cols;
         float *z = j->scratch.data + i * RRL_VOCAB_BLOCK, t = rrl_score_temperature(j->temperature[i]);
         float z_target = 0.0f;
         rrl_lse total = {0};
         for (int64_t v0 = 0; v0 < vocabulary; v0 += RRL_VOCAB_BLOCK) {
             int64_t v1 = rrl_min(v0 + RRL_VOCAB_BLOCK, vocabulary);
-            scaled_logits(z, x, &j->w->forward, v0, v1, t);
+            scaled_logits(z, j, i, v0, v1, t);
             rrl_lse_join(&total, lse_block(z, v1 - v0));
             if (j->target[i] >= v0 && j->target[i] < v1) z_target = z[j->target[i] - v0];
         }

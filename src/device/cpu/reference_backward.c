@@ -141,10 +141,28 @@ void rrl_reference_swiglu_backward(const rrl_swiglu_backward_job *j, int64_t beg
     }
 }
 
+/* The same by blocks of the vocabulary, with the products of another numeric path. */
+static void lm_backward_row(const rrl_lm_backward_job *j, int64_t i) {
+    float *z = j->scratch.data + i * RRL_VOCAB_BLOCK, t = rrl_score_temperature(j->temperature[i]);
+    for (int64_t v0 = 0; v0 < j->w->n; v0 += RRL_VOCAB_BLOCK) {
+        int64_t n = rrl_min(RRL_VOCAB_BLOCK, j->w->n - v0);
+        j->product->logits(j->product, z, i, 1, v0, n);
+        for (int64_t v = 0; v < n; ++v) {
+            float p = rrl_expf(z[v] / t - j->lse[i]);
+            z[v] = j->dlogp[i] * ((v0 + v == j->target[i] ? 1.0f : 0.0f) - p) / t;
+        }
+        j->product->gradient(j->product, j->dx.data + i * j->x.cols, z, 1, v0, n);
+    }
+}
+
 void rrl_reference_lm_backward(const rrl_lm_backward_job *j, int64_t begin, int64_t end) {
     int64_t last = rrl_min(end * j->chunk, j->x.rows), hidden = j->x.cols;
     const rrl_packed *w = &j->w->forward;
     for (int64_t i = begin * j->chunk; i < last; ++i) {
+        if (j->product) {
+            lm_backward_row(j, i);
+            continue;
+        }
         const float *x = j->x.data + i * hidden;
         float *dx = j->dx.data + i * hidden, t = rrl_score_temperature(j->temperature[i]);
         memset(dx, 0, (size_t)hidden * sizeof(float));

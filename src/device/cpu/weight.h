@@ -16,6 +16,7 @@ typedef struct {
 struct rrl_weight {
     int64_t n, k;
     rrl_packed forward, backward;
+    uint16_t *tiles; /* the bf16 path has this instead, see bf16.h */
 };
 
 static inline int64_t rrl_panels(int64_t n) {
@@ -27,6 +28,8 @@ static inline float rrl_packed_at(const rrl_packed *p, int64_t n, int64_t k) {
 }
 
 rrl_status rrl_weight_pack_cpu(rrl_weight **out, const void *src, rrl_dtype dtype, int64_t n, int64_t k);
+/** Element i of src as f32, exact; src may have any alignment. */
+float rrl_weight_element(const void *src, rrl_dtype dtype, int64_t i);
 void rrl_weight_free_cpu(rrl_weight **w);
 
 #endif

@@ -1,0 +1,161 @@
+/* The driver of bf16 products: rounds activations, cuts the work into units of a panel and a chunk of rows, and lets
+ * threads claim units one ahead, so that each knows which panel to fetch while it computes. */
+#include <stdatomic.h>
+
+#include "device/cpu/bf16.h"
+#include "device/cpu/common.h"
+
+/* Below this many multiply-adds waking a thread costs more than it brings. */
+static const double ALONE = 1e6;
+/* Rows of a chunk stay in the second cache while its panels pass. */
+enum { CHUNK_TILES = 16, CHUNK_BYTES = 1 << 20, FAR_BYTES = 1 << 21, LINES = 32 };
+
+static int64_t tile_bytes(const rrl_bf16_engine *e, int64_t steps) {
+    return steps * RRL_BF16_TILE * e->kernels->width;
+}
+
+/* Pieces of a job, each with this thread set up for products. */
+typedef struct {
+    const rrl_bf16_engine *e;
+    void (*piece)(const void *job, int64_t begin, int64_t end);
+    const void *job;
+} setup;
+
+static void with_setup(const void *job, int64_t begin, int64_t end) {
+    const setup *s = job;
+    unsigned state = s->e->kernels->begin();
+    s->piece(s->job, begin, end);
+    s->e->kernels->end(state);
+}
+
+static void run(const rrl_bf16_engine *e, void (*piece)(const void *job, int64_t begin, int64_t end), const void *job,
+                int64_t n, int64_t grain, double work) {
+    const setup s = {e, piece, job};
+    if (!e->pool || e->threads == 1 || work < ALONE)
+        with_setup(&s, 0, n);
+    else
+        rrl_pool_run(e->pool, with_setup, &s, n, grain);
+}
+
+/* --- activations */
+
+size_t rrl_bf16_rows_bytes(const rrl_bf16_engine *e, int64_t rows, int64_t k) {
+    int64_t tiles = (rows + RRL_BF16_ROWS - 1) / RRL_BF16_ROWS, steps = (k + RRL_BF16_STEP - 1) / RRL_BF16_STEP;
+    return (size_t)(tiles * tile_bytes(e, steps));
+}
+
+typedef struct {
+    const rrl_bf16_engine *e;
+    rrl_bf16_rows to;
+    const float *x;
+    int64_t ld;
+} round_job;
+
+/* unit: tile of 16 rows */
+static void round_tiles(const void *job, int64_t begin, int64_t end) {
+    const round_job *j = job;
+    for (int64_t t = begin; t < end; ++t) {
+        int64_t row = t * RRL_BF16_ROWS;
+        j->e->kernels->round(j->to.t + t * tile_bytes(j->e, j->to.steps), j->x + row * j->ld, j->ld,
+                             rrl_min(RRL_BF16_ROWS, j->to.rows - row), j->to.k);
+    }
+}
+
+rrl_bf16_rows rrl_bf16_round(const rrl_bf16_engine *e, void *room, const float *x, int64_t ld, int64_t rows, int64_t k) {
+    const rrl_bf16_rows to = {.rows = rows,
+                              .k = k,
+                              .tiles = (rows + RRL_BF16_ROWS - 1) / RRL_BF16_ROWS,
+                              .steps = (k + RRL_BF16_STEP - 1) / RRL_BF16_STEP,
+                              .t = room};
+    const round_job job = {e, to, x, ld};
+    run(e, round_tiles, &job, to.tiles, 1 + to.tiles / (4 * e->threads), 20.0 * (double)rows * (double)k);
+    return to;
+}
+
+rrl_bf16_rows rrl_bf16_rows_part(const rrl_bf16_engine *e, const rrl_bf16_rows *x, int64_t row, int64_t rows) {
+    rrl_bf16_rows part = *x;
+    part.rows = rows;
+    part.tiles = (rows + RRL_BF16_ROWS - 1) / RRL_BF16_ROWS;
+    part.t += row / RRL_BF16_ROWS * tile_bytes(e, x->steps) + row % RRL_BF16_ROWS * RRL_BF16_STEP * e->kernels->width;
+    return part;
+}
+
+/* --- weights of W^T */
+
+typedef struct {
+    const rrl_bf16_engine *e;
+    rrl_bf16_weight to;
+    const rrl_bf16_weight *from;
+    int64_t first;
+} transpose_job;
+
+/* unit: panel of W^T, whose steps are the panels of W */
+static void transpose_panels(const void *job, int64_t begin, int64_t end) {
+    const transpose_job *j = job;
+    for (int64_t p = begin; p < end; ++p)
+        for (int64_t q = 0; q < j->to.steps; ++q)
+            j->e->kernels->transpose(j->to.t + (p * j->to.steps + q) * 2 * RRL_BF16_TILE,
+                                     j->from->t + (q * j->from->steps + j->first + p) * 2 * RRL_BF16_TILE);
+}
+
+rrl_bf16_weight rrl_bf16_transpose(const rrl_bf16_engine *e, void *room, const rrl_bf16_weight *w, int64_t p,
+                                   int64_t count) {
+    rrl_bf16_weight to = rrl_bf16_shape(rrl_min(w->k - p * RRL_BF16_PANEL, count * RRL_BF16_PANEL), w->n);
+    to.t = room;
+    const transpose_job job = {e, to, w, p};
+    run(e, transpose_panels, &job, to.panels, 1, 100.0 * (double)to.n * (double)to.k);
+    return to;
+}
+
+/* --- the product */
+
+typedef struct {
+    const rrl_bf16_engine *e;
+    rrl_bf16_target y;
+    const rrl_bf16_rows *x;
+    const rrl_bf16_weight *w;
+    int64_t chunk, units; /* row tiles a chunk; unit = chunk * panels + panel */
+    _Atomic int64_t *next;
+} gemm_job;
+
+/* All rows of a chunk against one panel; meanwhile the panel of unit `then` comes nearer, a part with every block. */
+static void unit(const gemm_job *j, int64_t at, int64_t then) {
+    const rrl_bf16_kernels *kernels = j->e->kernels;
+    const int64_t steps = j->w->steps, panel = at % j->w->panels;
+    const int64_t tile0 = at / j->w->panels * j->chunk, tile1 = rrl_min(tile0 + j->chunk, j->x->tiles);
+    const uint16_t *w = j->w->t + panel * steps * 2 * RRL_BF16_TILE;
+    const char *next = (const char *)(j->w->t + then % j->w->panels * steps * 2 * RRL_BF16_TILE);
+    const int64_t blocks = (tile1 - tile0 + 1) / 2, cols = rrl_min(RRL_BF16_PANEL, j->w->n - panel * RRL_BF16_PANEL);
+    _Alignas(64) float acc[RRL_BF16_BLOCK * RRL_BF16_BLOCK];
+    int lines = 1;
+    while (lines * blocks < LINES) lines *= 2;
+    for (int64_t i = 0, t = tile0; i < blocks; ++i, t += 2) {
+        const int64_t row = t * RRL_BF16_ROWS, rows = rrl_min(RRL_BF16_BLOCK, j->x->rows - row);
+        rrl_bf16_target y = j->y;
+        y.y += row * y.ld + panel * RRL_BF16_PANEL;
+        if (y.bias) y.bias += panel * RRL_BF16_PANEL;
+        y.past_caches = y.past_caches && cols == RRL_BF16_PANEL;
+        kernels->block(acc, j->x->t + t * tile_bytes(j->e, steps), rows, w, steps, next + i * lines * steps * 64,
+                       then < j->units && i * lines < LINES ? lines : 0);
+        kernels->put(&y, acc, rows, cols);
+    }
+}
+
+/* A piece is a thread's share: it claims until nothing is left. */
+static void share(const void *job, int64_t begin, int64_t end) {
+    const gemm_job *j = job;
+    int64_t mine = atomic_fetch_add(j->next, 1), then;
+    for (; mine < j->units; mine = then) {
+        then = atomic_fetch_add(j->next, 1);
+        unit(j, mine, then);
+    }
+}
+
+void rrl_bf16_gemm(const rrl_bf16_engine *e, rrl_bf16_target y, const rrl_bf16_rows *x, const rrl_bf16_weight *w) {
+    _Atomic int64_t next = 0;
+    int64_t chunk = rrl_min(CHUNK_TILES, CHUNK_BYTES / tile_bytes(e, w->steps) / 2 * 2);
+    if (chunk < 2) chunk = 2;
+    y.past_caches = x->rows * w->n * (int64_t)sizeof(float) > FAR_BYTES && y.ld % 16 == 0 && ((uintptr_t)y.y & 63) == 0;
+    const gemm_job job = {e, y, x, w, chunk, (x->tiles + chunk - 1) / chunk * w->panels, &next};
+    run(e, share, &job, e->threads, 1, (double)x->rows * (double)w->n * (double)w->k);
+}

@@ -1,0 +1,240 @@
+/* bf16 products by f32 fma, on v16: the bits of the tile instruction on any machine. Compiled once an instruction set.
+ * Activations are bf16 values held as f32, so that a broadcast needs no conversion. */
+#include "device/cpu/bf16.h"
+#include "device/cpu/vec.h"
+
+/* The tile path borrows two functions of avx512. */
+#if defined(RRL_ISA_avx512)
+#define RRL_BF16_OWN
+#else
+#define RRL_BF16_OWN static
+#endif
+
+/* Rows x tiles of 16 outputs whose even and odd chains live in registers. */
+#if defined(RRL_ISA_avx512)
+enum { MAX_ROWS = 6, TILES = 2 };
+#elif defined(RRL_ISA_avx2)
+enum { MAX_ROWS = 3, TILES = 1 };
+#else
+enum { MAX_ROWS = 2, TILES = 1 };
+#endif
+
+/* 16 pairs of bf16: the even ones, the odd ones. v16_rounded: the nearest bf16 values, as rrl_bf16_of. */
+#if defined(RRL_ISA_avx512)
+RRL_INLINE v16 v16_even(const uint16_t *p) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_loadu_si512(p), 16));
+}
+RRL_INLINE v16 v16_odd(const uint16_t *p) {
+    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_loadu_si512(p), _mm512_set1_epi32((int)0xffff0000u)));
+}
+RRL_INLINE v16 v16_rounded(v16 x) {
+    __m512i u = _mm512_castps_si512(x), high = _mm512_set1_epi32((int)0xffff0000u);
+    __m512i tie = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+    __m512i r = _mm512_and_si512(_mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), tie), high);
+    __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    r = _mm512_mask_or_epi32(r, nan, _mm512_and_si512(u, high), _mm512_set1_epi32(0x400000));
+    __mmask16 tiny = _mm512_testn_epi32_mask(u, _mm512_set1_epi32(0x7f800000));
+    return _mm512_castsi512_ps(_mm512_mask_and_epi32(r, tiny, u, _mm512_set1_epi32((int)0x80000000u)));
+}
+#elif defined(RRL_ISA_avx2)
+RRL_INLINE __m256 v16_half_pairs(const uint16_t *p, const bool odd) {
+    __m256i u = _mm256_loadu_si256((const __m256i *)p);
+    return _mm256_castsi256_ps(odd ? _mm256_and_si256(u, _mm256_set1_epi32((int)0xffff0000u))
+                                   : _mm256_slli_epi32(u, 16));
+}
+RRL_INLINE v16 v16_even(const uint16_t *p) {
+    return (v16){v16_half_pairs(p, false), v16_half_pairs(p + 16, false)};
+}
+RRL_INLINE v16 v16_odd(const uint16_t *p) {
+    return (v16){v16_half_pairs(p, true), v16_half_pairs(p + 16, true)};
+}
+RRL_INLINE __m256 v16_half_rounded(__m256 x) {
+    __m256i u = _mm256_castps_si256(x), high = _mm256_set1_epi32((int)0xffff0000u);
+    __m256i tie = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
+    __m256i r = _mm256_and_si256(_mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), tie), high);
+    __m256i quiet = _mm256_or_si256(_mm256_and_si256(u, high), _mm256_set1_epi32(0x400000));
+    r = _mm256_blendv_epi8(r, quiet, _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
+    __m256i exponent = _mm256_and_si256(u, _mm256_set1_epi32(0x7f800000));
+    __m256i zero = _mm256_and_si256(u, _mm256_set1_epi32((int)0x80000000u));
+    return _mm256_castsi256_ps(_mm256_blendv_epi8(r, zero, _mm256_cmpeq_epi32(exponent, _mm256_setzero_si256())));
+}
+RRL_INLINE v16 v16_rounded(v16 x) {
+    return (v16){v16_half_rounded(x.lo), v16_half_rounded(x.hi)};
+}
+#else
+RRL_INLINE v16 v16_even(const uint16_t *p) {
+    float x[RRL_LANES];
+    for (int l = 0; l < RRL_LANES; ++l) x[l] = rrl_bf16_value(p[2 * l]);
+    return v16_load(x);
+}
+RRL_INLINE v16 v16_odd(const uint16_t *p) {
+    return v16_even(p + 1);
+}
+RRL_INLINE v16 v16_rounded(v16 x) {
+    float r[RRL_LANES];
+    v16_store(r, x);
+    for (int l = 0; l < RRL_LANES; ++l) r[l] = rrl_bf16_value(rrl_bf16_of(r[l]));
+    return v16_load(r);
+}
+#endif
+
+static void round_rows(void *to, const float *x, int64_t ld, int64_t rows, int64_t k) {
+    float *t = to;
+    for (int64_t at = 0; at < k; at += RRL_BF16_STEP)
+        for (int64_t r = 0; r < RRL_BF16_ROWS; ++r, t += RRL_BF16_STEP)
+            for (int c = 0; c < RRL_BF16_STEP; c += RRL_LANES) {
+                int left = r < rows ? v16_left(at + c, k) : 0;
+                v16_store(t + c, left > 0 ? v16_rounded(v16_load_left(x + r * ld + at + c, left)) : v16_zero());
+            }
+}
+
+/* `rows` and `tiles` are constants where this is expanded. acc stays in the first cache: the chains fill the registers. */
+RRL_INLINE void chains(float *acc, const float *x, const uint16_t *w, int64_t steps, const int rows, const int tiles) {
+    for (int r = 0; r < rows; ++r)
+        for (int t = 0; t < tiles; ++t) v16_store(acc + r * RRL_BF16_BLOCK + t * RRL_LANES, v16_zero());
+    for (int64_t s = 0; s < steps; ++s, x += RRL_BF16_TILE, w += 2 * RRL_BF16_TILE) {
+        v16 even[6][2], odd[6][2];
+#pragma GCC unroll 6
+        for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 2
+            for (int t = 0; t < tiles; ++t) even[r][t] = odd[r][t] = v16_zero();
+        for (int j = 0; j < RRL_BF16_STEP / 2; ++j) {
+            v16 we[2], wo[2];
+#pragma GCC unroll 2
+            for (int t = 0; t < tiles; ++t) {
+                we[t] = v16_even(w + t * RRL_BF16_TILE + j * 32);
+                wo[t] = v16_odd(w + t * RRL_BF16_TILE + j * 32);
+            }
+#pragma GCC unroll 6
+            for (int r = 0; r < rows; ++r) {
+                v16 xe = v16_set1(x[r * RRL_BF16_STEP + 2 * j]), xo = v16_set1(x[r * RRL_BF16_STEP + 2 * j + 1]);
+#pragma GCC unroll 2
+                for (int t = 0; t < tiles; ++t) {
+                    even[r][t] = v16_fma(xe, we[t], even[r][t]);
+                    odd[r][t] = v16_fma(xo, wo[t], odd[r][t]);
+                }
+            }
+        }
+#pragma GCC unroll 6
+        for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 2
+            for (int t = 0; t < tiles; ++t) {
+                float *to = acc + r * RRL_BF16_BLOCK + t * RRL_LANES;
+                v16_store(to, v16_add(v16_load(to), v16_add(even[r][t], odd[r][t])));
+            }
+    }
+}
+
+/* Up to 16 rows, in groups of equal height. */
+static void tile_rows(float *acc, const float *x, int rows, const uint16_t *w, int64_t steps) {
+    int groups = (rows + MAX_ROWS - 1) / MAX_ROWS;
+    for (int half = 0; half < 2; half += TILES)
+        for (int g = 0; g < groups; ++g) {
+            int row = rows * g / groups, next = rows * (g + 1) / groups;
+            float *to = acc + row * RRL_BF16_BLOCK + half * RRL_LANES;
+            const float *from = x + row * RRL_BF16_STEP;
+            const uint16_t *tile = w + half * RRL_BF16_TILE;
+            switch (next - row) {
+#define CASE(m)                                                                                                        \
+    case m:                                                                                                            \
+        chains(to, from, tile, steps, m, TILES);                                                                       \
+        break;
+                CASE(1)
+                CASE(2)
+#if !defined(RRL_ISA_portable)
+                CASE(3)
+#endif
+#if defined(RRL_ISA_avx512)
+                CASE(4)
+                CASE(5)
+                CASE(6)
+#endif
+#undef CASE
+            }
+        }
+}
+
+static void block(float *acc, const void *x, int64_t rows, const uint16_t *w, int64_t steps, const void *next,
+                  int lines) {
+    for (int64_t r = 0; r < rows; r += RRL_BF16_ROWS)
+        tile_rows(acc + r * RRL_BF16_BLOCK, (const float *)x + r * steps * RRL_BF16_STEP,
+                  (int)rrl_min(RRL_BF16_ROWS, rows - r), w, steps);
+}
+
+RRL_BF16_OWN void RRL_KERNEL(bf16_put)(const rrl_bf16_target *y, const float *acc, int64_t rows, int64_t cols) {
+    for (int64_t c = 0; c < cols; c += RRL_LANES) {
+        int left = v16_left(c, cols);
+        v16 bias = y->bias ? v16_load_left(y->bias + c, left) : v16_zero();
+        for (int64_t r = 0; r < rows; ++r) {
+            float *to = y->y + r * y->ld + c;
+            v16 a = v16_load(acc + r * RRL_BF16_BLOCK + c);
+            if (y->accumulate) a = v16_add(v16_load_left(to, left), a);
+            if (y->bias) a = v16_add(a, bias);
+            v16_store_left(to, a, left);
+        }
+    }
+}
+
+#if defined(RRL_ISA_avx512)
+/* 16 n x 32 k, a row of k after the other -> 8 rows of pairs of n in each of the two tiles of k. As 32-bit units the tile
+ * of W is P[pair of k][n]; its transpose has row n with its 32 k; then the halves of rows n, n + 1 are interleaved. */
+static void transpose_half(uint16_t *lo_tile, uint16_t *hi_tile, const uint16_t *from) {
+    __m512i r[16], t[16];
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) r[i] = _mm512_loadu_si512(from + i * 32);
+#pragma GCC unroll 8
+    for (int i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 16; i += 4) {
+        r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+        r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+        r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+        r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) { /* r[4g + i]: rows 4g .. 4g + 3 of columns i, i + 4, i + 8, i + 12 */
+        __m512i a = _mm512_shuffle_i32x4(r[i], r[4 + i], 0x88), b = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], 0x88);
+        __m512i c = _mm512_shuffle_i32x4(r[i], r[4 + i], 0xdd), d = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], 0xdd);
+        t[i] = _mm512_shuffle_i32x4(a, b, 0x88);
+        t[i + 8] = _mm512_shuffle_i32x4(a, b, 0xdd);
+        t[i + 4] = _mm512_shuffle_i32x4(c, d, 0x88);
+        t[i + 12] = _mm512_shuffle_i32x4(c, d, 0xdd);
+    }
+    const __m512i lo = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37,
+                                        5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+    const __m512i hi = _mm512_add_epi16(lo, _mm512_set1_epi16(16));
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) {
+        _mm512_storeu_si512(lo_tile + i * 32, _mm512_permutex2var_epi16(t[2 * i], lo, t[2 * i + 1]));
+        _mm512_storeu_si512(hi_tile + i * 32, _mm512_permutex2var_epi16(t[2 * i], hi, t[2 * i + 1]));
+    }
+}
+
+void RRL_KERNEL(bf16_transpose)(uint16_t *to, const uint16_t *from) {
+    for (int half = 0; half < 2; ++half)
+        transpose_half(to + half * 256, to + RRL_BF16_TILE + half * 256, from + half * RRL_BF16_TILE);
+}
+#else
+/* A pair of k of output n -> output k, half of a pair of n. */
+RRL_BF16_OWN void RRL_KERNEL(bf16_transpose)(uint16_t *to, const uint16_t *from) {
+    for (int n = 0; n < 32; ++n) {
+        const uint16_t *f = from + n / 16 * RRL_BF16_TILE + n % 16 * 2;
+        uint16_t *t = to + n / 2 * 32 + n % 2;
+        for (int k = 0; k < 32; ++k) t[k / 16 * RRL_BF16_TILE + k % 16 * 2] = f[k / 2 * 32 + k % 2];
+    }
+}
+#endif
+
+#define RRL_STRING2(a) #a
+#define RRL_STRING(a)  RRL_STRING2(a)
+const rrl_bf16_kernels RRL_PASTE(rrl_bf16, RRL_ISA) = {.isa = RRL_STRING(RRL_ISA),
+                                                       .width = sizeof(float),
+                                                       .begin = rrl_bf16_flush_begin,
+                                                       .end = rrl_bf16_flush_end,
+                                                       .round = round_rows,
+                                                       .block = block,
+                                                       .put = RRL_KERNEL(bf16_put),
+                                                       .transpose = RRL_KERNEL(bf16_transpose)};

@@ -1,0 +1,212 @@
+/* Ops of the bf16 path: products in bf16, everything between them as in f32. */
+#include "device/cpu/bf16_ops.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "device/cpu/common.h"
+#include "device/cpu/cpu.h"
+
+static rrl_cpu *cpu_of(const rrl_device *d) {
+    return d->state;
+}
+
+static const rrl_bf16_engine *engine_of(const rrl_device *d) {
+    return &cpu_of(d)->bf16.engine;
+}
+
+static rrl_bf16_weight tiles_of(const rrl_weight *w) {
+    rrl_bf16_weight tiles = rrl_bf16_shape(w->n, w->k);
+    tiles.t = w->tiles;
+    return tiles;
+}
+
+static rrl_status check(bool fits, const char *what) {
+    return fits ? RRL_OK : RRL_FAIL(RRL_ERR_INTERNAL, "device op: the shape of %s does not fit", what);
+}
+
+/* Like the scratch of sampling, an exception to "an op never allocates": sizes settle in the first steps. */
+static rrl_status reserve(rrl_bf16_room *r, size_t bytes, const char *what) {
+    if (bytes <= r->bytes) return RRL_OK;
+    free(r->data);
+    *r = (rrl_bf16_room){0};
+    RRL_TRY(rrl_alloc_aligned(&r->data, bytes, 1, what));
+    r->bytes = bytes;
+    return RRL_OK;
+}
+
+void rrl_bf16_close(rrl_bf16_state *s) {
+    free(s->rows.data);
+    free(s->gradients.data);
+    free(s->turned.data);
+    *s = (rrl_bf16_state){0};
+}
+
+static rrl_status weight_pack(rrl_device *d, rrl_weight **out, const void *src, rrl_dtype dtype, int64_t n, int64_t k) {
+    return rrl_bf16_pack(out, cpu_of(d)->pool, src, dtype, n, k);
+}
+
+static rrl_status embed(rrl_device *d, rrl_tensor y, const rrl_weight *w, const rrl_batch *b) {
+    RRL_TRY(check(y.cols == w->k && y.rows == b->n_rows, "embed's output"));
+    const rrl_bf16_weight tiles = tiles_of(w);
+    for (int64_t i = 0; i < y.rows; ++i) rrl_bf16_row(y.data + i * y.cols, &tiles, b->token[i]);
+    return RRL_OK;
+}
+
+/* x rounded, in the state's room. */
+static rrl_status rounded(rrl_bf16_rows *out, rrl_device *d, rrl_tensor x) {
+    rrl_bf16_state *s = &cpu_of(d)->bf16;
+    RRL_TRY(reserve(&s->rows, rrl_bf16_rows_bytes(&s->engine, x.rows, x.cols), "rounded activations"));
+    *out = rrl_bf16_round(&s->engine, s->rows.data, x.data, x.cols, x.rows, x.cols);
+    return RRL_OK;
+}
+
+static rrl_status linear(rrl_device *d, rrl_tensor y, rrl_tensor x, const rrl_weight *w, const float *bias) {
+    rrl_bf16_rows rows;
+    const rrl_bf16_weight tiles = tiles_of(w);
+    RRL_TRY(check(x.cols == w->k && y.cols == w->n && x.rows == y.rows, "linear's input or output"));
+    RRL_TRY(rounded(&rows, d, x));
+    rrl_bf16_gemm(engine_of(d), (rrl_bf16_target){.y = y.data, .ld = y.cols, .bias = bias}, &rows, &tiles);
+    return RRL_OK;
+}
+
+/* W^T is made from the packed tiles, by all threads, each time: kept, it would double the weights. */
+static rrl_status linear_backward(rrl_device *d, rrl_tensor dx, rrl_tensor dy, const rrl_weight *w, bool accumulate) {
+    rrl_bf16_state *s = &cpu_of(d)->bf16;
+    rrl_bf16_rows rows;
+    const rrl_bf16_weight tiles = tiles_of(w), shape = rrl_bf16_shape(w->k, w->n);
+    RRL_TRY(check(dx.cols == w->k && dy.cols == w->n && dx.rows == dy.rows, "linear_backward's operands"));
+    RRL_TRY(reserve(&s->turned, rrl_bf16_bytes(&shape), "transposed weights"));
+    RRL_TRY(rounded(&rows, d, dy));
+    const rrl_bf16_weight turned = rrl_bf16_transpose(&s->engine, s->turned.data, &tiles, 0, shape.panels);
+    rrl_bf16_gemm(&s->engine, (rrl_bf16_target){.y = dx.data, .ld = dx.cols, .accumulate = accumulate}, &rows, &turned);
+    return RRL_OK;
+}
+
+/* --- the head: the kernels that reduce blocks of logits are those of f32, the products are these */
+
+typedef struct {
+    rrl_head_product base; /* first: what the kernels know */
+    rrl_bf16_engine alone;
+    const rrl_bf16_rows *x;
+    rrl_bf16_weight w;
+    void *gradients, *turned; /* room of this share: rounded gradients of logits, a panel of W^T */
+} head;
+
+static void head_logits(const rrl_head_product *product, float *logits, int64_t row, int64_t rows, int64_t v, int64_t n) {
+    const head *h = (const head *)product;
+    const rrl_bf16_rows x = rrl_bf16_rows_part(&h->alone, h->x, row, rows);
+    const rrl_bf16_weight w = rrl_bf16_panels(&h->w, v / RRL_BF16_PANEL, (n + RRL_BF16_PANEL - 1) / RRL_BF16_PANEL);
+    rrl_bf16_gemm(&h->alone, (rrl_bf16_target){.y = logits, .ld = RRL_VOCAB_BLOCK}, &x, &w);
+}
+
+static void head_gradient(const rrl_head_product *product, float *dx, const float *dlogits, int64_t rows, int64_t v,
+                          int64_t n) {
+    const head *h = (const head *)product;
+    const int64_t hidden = h->w.k;
+    const rrl_bf16_rows x = rrl_bf16_round(&h->alone, h->gradients, dlogits, RRL_VOCAB_BLOCK, rows, n);
+    const rrl_bf16_weight w = rrl_bf16_panels(&h->w, v / RRL_BF16_PANEL, (n + RRL_BF16_PANEL - 1) / RRL_BF16_PANEL);
+    for (int64_t p = 0; p < h->w.steps; ++p) {
+        const rrl_bf16_weight turned = rrl_bf16_transpose(&h->alone, h->turned, &w, p, 1);
+        rrl_bf16_gemm(&h->alone,
+                      (rrl_bf16_target){.y = dx + p * RRL_BF16_PANEL, .ld = hidden, .accumulate = v > 0}, &x, &turned);
+    }
+}
+
+/* Rows a unit: each chunk reads all weights, so as large as leaves every thread one; whole blocks of rows. */
+static int64_t head_chunk(const rrl_device *d, int64_t rows) {
+    int64_t threads = cpu_of(d)->threads, chunk = (rows + threads - 1) / threads;
+    chunk = (chunk + RRL_BF16_BLOCK - 1) / RRL_BF16_BLOCK * RRL_BF16_BLOCK;
+    return chunk > RRL_SCORE_ROWS ? RRL_SCORE_ROWS : chunk;
+}
+
+static int64_t chunks_of(int64_t rows, int64_t chunk) {
+    return (rows + chunk - 1) / chunk;
+}
+
+static head head_of(const rrl_device *d, const rrl_bf16_rows *x, const rrl_weight *w) {
+    return (head){.base = {head_logits, head_gradient},
+                  .alone = {engine_of(d)->kernels, NULL, 1},
+                  .x = x,
+                  .w = tiles_of(w)};
+}
+
+typedef struct {
+    void (*kernel)(const rrl_lm_score_job *j, int64_t begin, int64_t end);
+    rrl_lm_score_job job;
+} score_call;
+
+static void score_piece(const void *call, int64_t begin, int64_t end) {
+    const score_call *c = call;
+    c->kernel(&c->job, begin, end);
+}
+
+static rrl_status lm_score(rrl_device *d, float *logp, float *lse, float *entropy, rrl_tensor x, const rrl_weight *w,
+                           const int32_t *target, const float *temperature, rrl_tensor scratch) {
+    rrl_bf16_rows rows;
+    RRL_TRY(check(x.cols == w->k, "lm_score's input"));
+    RRL_TRY(check(scratch.rows >= x.rows && scratch.cols == RRL_VOCAB_BLOCK, "lm_score's scratch"));
+    RRL_TRY(rounded(&rows, d, x));
+    const head h = head_of(d, &rows, w);
+    const score_call call = {cpu_of(d)->kernels->lm_score,
+                             {logp, lse, entropy, x, w, target, temperature, scratch, head_chunk(d, x.rows), &h.base}};
+    rrl_pool_run(cpu_of(d)->pool, score_piece, &call, chunks_of(x.rows, call.job.chunk), 1);
+    return RRL_OK;
+}
+
+typedef struct {
+    const rrl_device *d;
+    const head *h;
+    rrl_lm_backward_job job;
+    int64_t chunks, gradient_bytes, turned_bytes; /* room of a share */
+    _Atomic int64_t *next;
+} backward_call;
+
+/* unit: a thread's share, which has room of its own and claims chunks */
+static void backward_share(const void *call, int64_t begin, int64_t end) {
+    const backward_call *c = call;
+    const rrl_cpu *cpu = cpu_of(c->d);
+    head h = *c->h;
+    h.gradients = (char *)cpu->bf16.gradients.data + begin * c->gradient_bytes;
+    h.turned = (char *)cpu->bf16.turned.data + begin * c->turned_bytes;
+    rrl_lm_backward_job job = c->job;
+    job.product = &h.base;
+    for (int64_t chunk; (chunk = atomic_fetch_add(c->next, 1)) < c->chunks;)
+        cpu->kernels->lm_backward(&job, chunk, chunk + 1);
+}
+
+static rrl_status lm_backward(rrl_device *d, rrl_tensor dx, rrl_tensor x, const rrl_weight *w, const int32_t *target,
+                              const float *temperature, const float *lse, const float *dlogp, rrl_tensor scratch) {
+    rrl_bf16_state *s = &cpu_of(d)->bf16;
+    const size_t threads = (size_t)cpu_of(d)->threads;
+    const rrl_bf16_weight panel = rrl_bf16_shape(RRL_BF16_PANEL, RRL_VOCAB_BLOCK);
+    rrl_bf16_rows rows;
+    _Atomic int64_t next = 0;
+    RRL_TRY(check(x.cols == w->k && x.rows == dx.rows && x.cols == dx.cols, "lm_backward's operands"));
+    RRL_TRY(check(scratch.rows >= x.rows && scratch.cols == RRL_VOCAB_BLOCK, "lm_backward's scratch"));
+    const int64_t chunk = head_chunk(d, x.rows);
+    const size_t gradient_bytes = rrl_bf16_rows_bytes(&s->engine, chunk, RRL_VOCAB_BLOCK);
+    RRL_TRY(reserve(&s->gradients, threads * gradient_bytes, "rounded gradients of logits"));
+    RRL_TRY(reserve(&s->turned, threads * rrl_bf16_bytes(&panel), "transposed weights"));
+    RRL_TRY(rounded(&rows, d, x));
+    const head h = head_of(d, &rows, w);
+    const backward_call call = {.d = d,
+                                .h = &h,
+                                .job = {dx, x, w, target, temperature, lse, dlogp, scratch, chunk, NULL},
+                                .chunks = chunks_of(x.rows, chunk),
+                                .gradient_bytes = (int64_t)gradient_bytes,
+                                .turned_bytes = (int64_t)rrl_bf16_bytes(&panel),
+                                .next = &next};
+    rrl_pool_run(cpu_of(d)->pool, backward_share, &call, (int64_t)threads, 1);
+    return RRL_OK;
+}
+
+void rrl_bf16_install(rrl_device_ops *ops) {
+    ops->weight_pack = weight_pack;
+    ops->embed = embed;
+    ops->linear = linear;
+    ops->linear_backward = linear_backward;
+    ops->lm_score = lm_score;
+    ops->lm_backward = lm_backward;
+}

@@ -1,0 +1,100 @@
+/* Packing bf16 weights and reading them back; the flush-to-zero switch. Plain C, one copy for all paths. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "device/cpu/bf16.h"
+#include "device/cpu/weight.h"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+enum { FLUSH = 0x8040 }; /* FTZ and DAZ */
+unsigned rrl_bf16_flush_begin(void) {
+    unsigned state = _mm_getcsr();
+    _mm_setcsr(state | FLUSH);
+    return state;
+}
+void rrl_bf16_flush_end(unsigned state) {
+    _mm_setcsr((_mm_getcsr() & ~(unsigned)FLUSH) | (state & FLUSH));
+}
+#elif defined(__aarch64__)
+enum { FLUSH = 1 << 24 }; /* FZ */
+unsigned rrl_bf16_flush_begin(void) {
+    uint64_t state;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(state));
+    __asm__ volatile("msr fpcr, %0" ::"r"(state | FLUSH));
+    return (unsigned)state;
+}
+void rrl_bf16_flush_end(unsigned state) {
+    __asm__ volatile("msr fpcr, %0" ::"r"((uint64_t)state));
+}
+#else
+#error "the bf16 path needs a way to make denormals 0 on this processor"
+#endif
+
+rrl_bf16_weight rrl_bf16_shape(int64_t n, int64_t k) {
+    return (rrl_bf16_weight){.n = n,
+                             .k = k,
+                             .panels = (n + RRL_BF16_PANEL - 1) / RRL_BF16_PANEL,
+                             .steps = (k + RRL_BF16_STEP - 1) / RRL_BF16_STEP};
+}
+
+size_t rrl_bf16_bytes(const rrl_bf16_weight *w) {
+    return (size_t)w->panels * (size_t)w->steps * 2 * RRL_BF16_TILE * sizeof(uint16_t);
+}
+
+rrl_bf16_weight rrl_bf16_panels(const rrl_bf16_weight *w, int64_t p, int64_t count) {
+    rrl_bf16_weight part = *w;
+    part.t += p * w->steps * 2 * RRL_BF16_TILE;
+    part.panels = count;
+    part.n = (p + count) * RRL_BF16_PANEL < w->n ? count * RRL_BF16_PANEL : w->n - p * RRL_BF16_PANEL;
+    return part;
+}
+
+size_t rrl_cpu_weight_bytes_bf16(int64_t n, int64_t k) {
+    const rrl_bf16_weight w = rrl_bf16_shape(n, k);
+    return rrl_bf16_bytes(&w);
+}
+
+typedef struct {
+    rrl_bf16_weight w;
+    const void *src;
+    rrl_dtype dtype;
+} pack_job;
+
+/* unit: output */
+static void pack_rows(const void *job, int64_t begin, int64_t end) {
+    const pack_job *j = job;
+    for (int64_t n = begin; n < end; ++n)
+        for (int64_t k = 0; k < j->w.k; ++k) {
+            int64_t i = n * j->w.k + k;
+            uint16_t h;
+            if (j->dtype == RRL_BF16)
+                memcpy(&h, (const char *)j->src + 2 * i, sizeof h); /* src may have any alignment */
+            else
+                h = rrl_bf16_of(rrl_weight_element(j->src, j->dtype, i));
+            *rrl_bf16_at(&j->w, n, k) = h;
+        }
+}
+
+rrl_status rrl_bf16_pack(rrl_weight **out, rrl_pool *pool, const void *src, rrl_dtype dtype, int64_t n, int64_t k) {
+    rrl_status rc = RRL_OK;
+    rrl_weight *w = NULL;
+    pack_job job = {rrl_bf16_shape(n, k), src, dtype};
+    if (n < 1 || k < 1)
+        return RRL_FAIL(RRL_ERR_RANGE, "a weight of %lld x %lld cannot be packed", (long long)n, (long long)k);
+    RRL_GOTO(rrl_alloc(&w, 1, sizeof *w, "weight"));
+    w->n = n;
+    w->k = k;
+    RRL_GOTO(rrl_alloc_aligned(&job.w.t, rrl_bf16_bytes(&job.w), 1, "packed weights"));
+    w->tiles = job.w.t;
+    rrl_pool_run(pool, pack_rows, &job, n, 64);
+    *out = w;
+    w = NULL;
+done:
+    rrl_weight_free_cpu(&w);
+    return rc;
+}
+
+void rrl_bf16_row(float *y, const rrl_bf16_weight *w, int64_t n) {
+    for (int64_t k = 0; k < w->k; ++k) y[k] = rrl_bf16_value(*rrl_bf16_at(w, n, k));
+}
