@@ -29,8 +29,9 @@ static const struct {
     rrl_st_dtype dtype;
     int bytes;
 } DTYPES[] = {
-    {"F32", RRL_ST_F32, 4},    {"BF16", RRL_ST_BF16, 2},     {"F16", RRL_ST_F16, 2},
-    {"I64", RRL_ST_I64, 8},    {"I32", RRL_ST_I32, 4},       {"U8", RRL_ST_U8, 1},
+#define X(dtype, name, bytes) {name, dtype, bytes},
+    RRL_ST_DTYPE_LIST(X)
+#undef X
     {"F64", RRL_ST_OTHER, 8},  {"I16", RRL_ST_OTHER, 2},     {"I8", RRL_ST_OTHER, 1},
     {"U64", RRL_ST_OTHER, 8},  {"U32", RRL_ST_OTHER, 4},     {"U16", RRL_ST_OTHER, 2},
     {"BOOL", RRL_ST_OTHER, 1}, {"F8_E4M3", RRL_ST_OTHER, 1}, {"F8_E5M2", RRL_ST_OTHER, 1},

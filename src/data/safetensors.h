@@ -6,14 +6,19 @@
 
 #include "rrl/status.h"
 
+/* The element types that are told apart: constant, name in a file, bytes. */
+#define RRL_ST_DTYPE_LIST(X)                                                                                 \
+    X(RRL_ST_F32, "F32", 4)                                                                                  \
+    X(RRL_ST_BF16, "BF16", 2)                                                                                \
+    X(RRL_ST_F16, "F16", 2)                                                                                  \
+    X(RRL_ST_I64, "I64", 8)                                                                                  \
+    X(RRL_ST_I32, "I32", 4)                                                                                  \
+    X(RRL_ST_U8, "U8", 1)
 typedef enum {
-    RRL_ST_F32,
-    RRL_ST_BF16,
-    RRL_ST_F16,
-    RRL_ST_I64,
-    RRL_ST_I32,
-    RRL_ST_U8,
-    RRL_ST_OTHER
+#define X(dtype, name, bytes) dtype,
+    RRL_ST_DTYPE_LIST(X)
+#undef X
+        RRL_ST_OTHER
 } rrl_st_dtype;
 
 typedef struct {
@@ -51,5 +56,12 @@ typedef struct {
     int64_t dims[2];
 } rrl_st_write;
 rrl_status rrl_safetensors_publish(const char *path, const rrl_st_write *tensors, int n);
+
+/** Publish tensors of any known type, one in memory at a time, in the order of heads (name, dtype, n_dims, dims). source
+ *  gives the bytes of tensor i, little-endian; they are used until the next call. Errors: those of source,
+ *  RRL_ERR_DATA (dtype RRL_ST_OTHER), RRL_ERR_IO. */
+typedef rrl_status rrl_st_source(const void **bytes, int64_t i, void *context);
+rrl_status rrl_safetensors_stream(const char *path, const rrl_st_tensor *heads, int64_t n, rrl_st_source *source,
+                                  void *context);
 
 #endif
