@@ -4,14 +4,14 @@
 
 #include "base/random.h"
 #include "check.h"
-#include "device/cpu/bf16.h"
+#include "device/cpu/cpu.h"
 
 static const char *const ISAS[] = {"reference", "portable", "avx2", "avx512", "amx"};
 enum { N_ISAS = sizeof ISAS / sizeof ISAS[0], MOST_ROWS = 200 };
 
 /* --- numbers */
 
-static uint64_t state;
+static uint64_t state = 88172645463325252u;
 
 static uint64_t next64(void) { /* xorshift */
     state ^= state << 13;
@@ -71,8 +71,23 @@ static void plain(float *y, const float *x, const float *w, int64_t rows, int64_
 
 typedef struct {
     rrl_device *d;
-    int threads;
+    int threads; /* negative: a model of the tile instructions */
 } opened;
+
+#if defined(__x86_64__)
+extern const rrl_bf16_kernels rrl_bf16_amx_model;
+#endif
+
+/* The tile path on a model of its instructions, where the processor has what surrounds them. */
+static int model_open(rrl_device **out, int threads) {
+#if defined(__x86_64__)
+    if (!__builtin_cpu_supports("avx512bf16") || rrl_cpu_open_dtype(out, RRL_BF16, "avx512", threads) != RRL_OK) return 0;
+    ((rrl_cpu *)(*out)->state)->bf16.engine.kernels = &rrl_bf16_amx_model;
+    return 1;
+#else
+    return 0;
+#endif
+}
 
 static int devices_open(opened *out) {
     int n = 0;
@@ -82,6 +97,8 @@ static int devices_open(opened *out) {
             if (rrl_cpu_open_dtype(&out[n].d, RRL_BF16, ISAS[i], threads) == RRL_OK) n++;
             else if (threads == 1) printf("not tested here: %s\n", ISAS[i]);
         }
+    for (int threads = 1; threads <= 2; threads++)
+        if (model_open(&out[n].d, threads)) out[n++].threads = -threads;
     CHECK(n >= 4);
     return n;
 }
@@ -93,7 +110,7 @@ static int is(const opened *o, const char *isa) {
 /* Slow paths take few rows of large matrices. */
 static int too_slow(const opened *o, int64_t rows, int64_t n, int64_t k) {
     double work = (double)rows * (double)n * (double)k;
-    return work > 2e6 && (is(o, "reference") || is(o, "portable")) && !(rows == 33 && work < 4e7);
+    return work > 2e6 && (is(o, "reference") || is(o, "portable") || o->threads < 0) && !(rows == 33 && work < 4e7);
 }
 
 static void differ(const char *what, const opened *o, int64_t rows, int64_t n, int64_t k, const float *got,
@@ -214,7 +231,7 @@ static void test_distance(rrl_device *d) {
             CHECK(off <= 0x1p-8 + 0x1p-18 + (16 + K / 32 + 3) * 0x1p-24);
             if (off > largest) largest = off;
         }
-    CHECK(largest > 0x1p-15); /* it is bf16 that was computed */
+    CHECK(largest > 0x1p-12); /* it is bf16 that was computed */
     d->ops->weight_free(d, &packed);
     free(x), free(w), free(y);
 }
@@ -225,7 +242,7 @@ static void test_distance(rrl_device *d) {
 static void test_rounding(void) {
     static const rrl_bf16_kernels *const PATHS[] = {&rrl_bf16_reference, &rrl_bf16_portable,
 #if defined(__x86_64__)
-                                                    &rrl_bf16_avx2, &rrl_bf16_avx512, &rrl_bf16_amx
+                                                    &rrl_bf16_avx2, &rrl_bf16_avx512, &rrl_bf16_amx_model
 #endif
     };
     static const uint32_t ENDS[] = {0,          1,          0x007fffff, 0x00800000, 0x00807fff, 0x00808000, 0x00808001,
@@ -235,7 +252,8 @@ static void test_rounding(void) {
     for (size_t p = 0; p < sizeof PATHS / sizeof *PATHS; p++) {
         rrl_device *d = NULL;
         int bad = 0;
-        if (rrl_cpu_open_dtype(&d, RRL_BF16, PATHS[p]->isa, 1) != RRL_OK) continue;
+        const bool model = strcmp(PATHS[p]->isa, "amx") == 0; /* its rounding is the real path's */
+        if (model ? !model_open(&d, 1) : rrl_cpu_open_dtype(&d, RRL_BF16, PATHS[p]->isa, 1) != RRL_OK) continue;
         rrl_device_close(&d);
         for (uint64_t at = 0; at < 0x100000000u / 1009 + 64; at += 32) {
             for (uint64_t i = 0; i < 32; i++) {
@@ -367,7 +385,7 @@ static void test_opening(void) {
 }
 
 int main(void) {
-    opened devices[2 * N_ISAS];
+    opened devices[2 * N_ISAS + 2];
     const int n = devices_open(devices);
     test_opening();
     test_rounding();
