@@ -80,7 +80,7 @@ static void check_work(const layout *l, const rrl_record *r, int slots_a_step, i
 /* A way to train, and the layouts that must agree on it. */
 typedef struct {
     const char *name, *more;
-    int slots_a_step, updates_a_batch;
+    int slots_a_step, updates_a_batch, depth;
     bool dropout;
     const int *layouts;
     int n;
@@ -90,7 +90,9 @@ typedef struct {
 static void check_training(const rrl_record *r, const variant *v) {
     CHECK_EQ_INT(r->n_rows, STEPS);
     for (int64_t i = 0; i < r->n_rows; i++) {
-        bool on_policy = i % v->updates_a_batch == 0;
+        bool on_policy = i % v->updates_a_batch == 0 && (v->depth == 0 || i == 0);
+        CHECK_EQ_INT(r->rows[i].policy_version, i < v->depth ? 0 : i - i % v->updates_a_batch - v->depth);
+        if (v->depth > 0 && i > 1) CHECK(r->rows[i].rollout_logp_maxdiff > 0); /* sampled one version behind */
         if (on_policy && !v->dropout) CHECK(r->rows[i].rollout_logp_maxdiff == 0);
         if (on_policy && v->dropout && i > 0) CHECK(r->rows[i].rollout_logp_maxdiff > 0);
         CHECK(isfinite(r->rows[i].grad_norm) && r->rows[i].grad_norm > 0);
@@ -124,11 +126,12 @@ static void compare(const char *root, const variant *v) {
 int main(void) {
     static const int few[] = {0, 1, 5, 11}; /* one rank, two threads, colocated 2, split 2/2/2 */
     static const variant variants[] = {
-        {"plain", "", GROUPS, 1, false, NULL, N_LAYOUTS},
+        {"plain", "", GROUPS, 1, 0, false, NULL, N_LAYOUTS},
         {"dropout", "--set training.lora.dropout=0.1 --set training.lora.dropout_in_rollout=true --set training.slot_rows=4",
-         2 * GROUPS, 1, false, few, 4},
+         2 * GROUPS, 1, 0, false, few, 4},
         {"iterations", "--set training.num_iterations=3 --set training.lora.dropout=0.1 --set training.loss_type=grpo "
-         "--set training.batch_size=16 --set training.gradient_accumulation_steps=2", GROUPS, 3, true, few, 4},
+         "--set training.batch_size=16 --set training.gradient_accumulation_steps=2", GROUPS, 3, 0, true, few, 4},
+        {"ahead", "--set parallel.pipeline_depth=1", GROUPS, 1, 1, false, few, 4},
     };
     char root[] = "/tmp/rrl-layouts-XXXXXX", command[128];
     CHECK(mkdtemp(root) != NULL);

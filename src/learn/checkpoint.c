@@ -80,8 +80,8 @@ done:
 
 /* What the marker holds: the digests of the other files. */
 static rrl_status marker_text(rrl_buffer *out, const char *dir) {
-    static const char *const files[] = {"tensors.safetensors", "state.json"};
-    for (size_t i = 0; i < 2; i++) {
+    static const char *const files[] = {"tensors.safetensors", "state.json", "in_flight.bin"};
+    for (size_t i = 0; i < 3; i++) {
         char *path = NULL, hex[RRL_SHA256_HEX];
         uint8_t sum[RRL_SHA256_BYTES];
         RRL_TRY(rrl_path_join(&path, dir, files[i]));
@@ -108,8 +108,8 @@ static bool marker_valid(const char *dir) {
 }
 
 static rrl_status remove_checkpoint(const char *dir) {
-    static const char *const files[] = {"complete", "state.json", "tensors.safetensors"}; /* the marker first */
-    for (size_t i = 0; i < 3; i++) {
+    static const char *const files[] = {"complete", "state.json", "in_flight.bin", "tensors.safetensors"}; /* marker first */
+    for (size_t i = 0; i < 4; i++) {
         char *path = NULL;
         RRL_TRY(rrl_path_join(&path, dir, files[i]));
         unlink(path);
@@ -151,7 +151,7 @@ done:
 }
 
 rrl_status rrl_checkpoint_save(const char *dir, rrl_learner *l, rrl_adapter *a, const rrl_train_state *state,
-                               const char *digest, int64_t keep) {
+                               const rrl_buffer *in_flight, const char *digest, int64_t keep) {
     rrl_status rc = RRL_OK;
     rrl_buffer folder = {0}, tensors = {0}, text = {0}, file = {0}, marker = {0};
     RRL_GOTO(rrl_buffer_printf(&folder, "%s/checkpoints/step-%08lld", dir, (long long)state->step));
@@ -165,6 +165,9 @@ rrl_status rrl_checkpoint_save(const char *dir, rrl_learner *l, rrl_adapter *a, 
                                (long long)state->num_tokens, (long long)state->nonfinite));
     RRL_GOTO(rrl_buffer_printf(&file, "%s/state.json", folder.data));
     RRL_GOTO(rrl_file_publish(file.data, text.data, text.len));
+    file.len = 0;
+    RRL_GOTO(rrl_buffer_printf(&file, "%s/in_flight.bin", folder.data));
+    RRL_GOTO(rrl_file_publish(file.data, in_flight->data, in_flight->len));
     RRL_GOTO(marker_text(&marker, folder.data));
     file.len = 0;
     RRL_GOTO(rrl_buffer_printf(&file, "%s/complete", folder.data));
@@ -215,9 +218,24 @@ rrl_status rrl_checkpoint_check(int64_t *step, const char *folder, const char *d
     return rc;
 }
 
+static rrl_status in_flight_read(rrl_buffer *in_flight, const char *folder) {
+    rrl_status rc = RRL_OK;
+    char *path = NULL, *bytes = NULL;
+    size_t n = 0;
+    RRL_GOTO(rrl_path_join(&path, folder, "in_flight.bin"));
+    RRL_GOTO(rrl_file_read(&bytes, &n, path, SIZE_MAX - 1));
+    in_flight->len = 0;
+    RRL_GOTO(rrl_buffer_put(in_flight, bytes, n));
+done:
+    free(path);
+    free(bytes);
+    return rc;
+}
+
 static rrl_status load_from(const char *folder, rrl_learner *l, rrl_adapter *a, rrl_train_state *state,
-                            const char *digest) {
+                            rrl_buffer *in_flight, const char *digest) {
     char *path = NULL;
+    RRL_TRY(in_flight_read(in_flight, folder));
     RRL_TRY(state_read(state, folder, digest));
     RRL_TRY(rrl_path_join(&path, folder, "tensors.safetensors"));
     rrl_status rc = tensors_load(path, l, a, rrl_learner_device(l));
@@ -227,7 +245,7 @@ static rrl_status load_from(const char *folder, rrl_learner *l, rrl_adapter *a, 
 }
 
 rrl_status rrl_checkpoint_load(bool *found, int *skipped, const char *dir, const char *path, rrl_learner *l,
-                               rrl_adapter *a, rrl_train_state *state, const char *digest) {
+                               rrl_adapter *a, rrl_train_state *state, rrl_buffer *in_flight, const char *digest) {
     rrl_status rc = RRL_OK;
     char **names = NULL, *root = NULL, *folder = NULL;
     size_t n = 0;
@@ -240,7 +258,7 @@ rrl_status rrl_checkpoint_load(bool *found, int *skipped, const char *dir, const
             return RRL_FAIL(RRL_ERR_DATA, "checkpoint %s is damaged or incomplete (its files do not match %s/complete)",
                             path, path);
         *found = true;
-        return load_from(path, l, a, state, digest);
+        return load_from(path, l, a, state, in_flight, digest);
     }
     RRL_GOTO(list(&names, &n, &root, dir));
     for (size_t i = n; i-- > 0 && !*found;) {
@@ -252,7 +270,7 @@ rrl_status rrl_checkpoint_load(bool *found, int *skipped, const char *dir, const
             ++*skipped;
             continue;
         }
-        RRL_GOTO(load_from(folder, l, a, state, digest));
+        RRL_GOTO(load_from(folder, l, a, state, in_flight, digest));
         *found = true;
     }
 done:

@@ -1,12 +1,13 @@
 /* Checkpoints: adapter, moments and counters of a run between two steps; each whole or not there.
  *
- * DIR/checkpoints/step-00000050/{tensors.safetensors, state.json}, then `complete`, a marker written last with the
- * SHA-256 of both. Only the newest `keep` stay. A damaged one is passed over for the one before. */
+ * DIR/checkpoints/step-00000050/{tensors.safetensors, state.json, in_flight.bin}, then `complete`, a marker written last
+ * with the SHA-256 of each. Only the newest `keep` stay. A damaged one is passed over for the one before. */
 #ifndef RRL_LEARN_CHECKPOINT_H
 #define RRL_LEARN_CHECKPOINT_H
 
 #include <stdbool.h>
 
+#include "base/memory.h"
 #include "learn/learner.h"
 
 typedef struct {
@@ -16,13 +17,14 @@ typedef struct {
     int64_t nonfinite;  /* steps left out so far */
 } rrl_train_state;
 
-/** Save. digest is the run's. Errors: RRL_ERR_IO; the checkpoints before stay whole. */
+/** Save. in_flight: bytes of the groups that are sampled but not yet learnt from (pipeline_depth), or empty. digest is the
+ *  run's. Errors: RRL_ERR_IO; the checkpoints before stay whole. */
 rrl_status rrl_checkpoint_save(const char *dir, rrl_learner *l, rrl_adapter *a, const rrl_train_state *state,
-                               const char *digest, int64_t keep);
+                               const rrl_buffer *in_flight, const char *digest, int64_t keep);
 /** Load the newest valid checkpoint; *found false if there is none. skipped counts damaged ones passed over.
  *  path != NULL: this one and no other. Errors: RRL_ERR_DATA (another run's digest, tensor that does not fit). */
 rrl_status rrl_checkpoint_load(bool *found, int *skipped, const char *dir, const char *path, rrl_learner *l,
-                               rrl_adapter *a, rrl_train_state *state, const char *digest);
+                               rrl_adapter *a, rrl_train_state *state, rrl_buffer *in_flight, const char *digest);
 
 /** Whether the checkpoint in this folder is whole, and its next update in *step; digest (NULL = any) must be its run's.
  *  Loads no tensors. Errors: RRL_ERR_DATA saying what is wrong. */

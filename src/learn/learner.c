@@ -137,7 +137,7 @@ static rrl_status slot_gradient(rrl_learner *l, rrl_row_stats *stats, const rrl_
     slot.iteration = (uint32_t)iteration;
     RRL_TRY(rrl_slot_forward(l->engine, l->logp, l->entropy, &slot, l->adapter));
 
-    bool on_policy = iteration == 0 && group->head.policy_version == l->updates;
+    bool on_policy = !s->recorded_old && iteration == 0 && group->head.policy_version == l->updates;
     bool no_kl = !s->grpo.kl_on_flat_groups && group_is_flat(group);
     int64_t t = 0;
     for (int32_t i = 0; i < rows; i++) {

@@ -15,6 +15,7 @@ typedef struct {
     int32_t group_size, slot_rows, groups; /* G, rows of a slot, groups of a step */
     float temperature, dropout;
     bool dropout_in_rollout;
+    bool recorded_old; /* old log-probs are the recorded ones on the first pass too (pipeline_depth > 0) */
     double weight_decay, max_grad_norm; /* max_grad_norm 0 = no clipping */
     uint64_t seed;
     int32_t max_rows; /* rows of the largest slot: prompt + completions */

@@ -70,6 +70,7 @@ static rrl_learner_settings learner_settings(const rrl_session *s) {
     const rrl_training_config *t = &c->training;
     int32_t slot_rows = t->slot_rows > 0 ? (int32_t)t->slot_rows : s->group_size;
     return (rrl_learner_settings){
+        .recorded_old = c->parallel.pipeline_depth > 0,
         .grpo = {.type = (rrl_loss_type)t->loss_type, .epsilon = t->epsilon,
                  .epsilon_high = t->epsilon_high < 0 ? t->epsilon : t->epsilon_high, .beta = t->beta,
                  .mask_truncated = t->mask_truncated_completions, .kl_on_flat_groups = t->kl_on_flat_groups,
@@ -109,7 +110,7 @@ static rrl_status load_checkpoint(rrl_session *s, const char *digest) {
     int skipped = 0;
     if (!s->learner) return RRL_OK;
     RRL_TRY(rrl_checkpoint_load(&found, &skipped, s->spec->dir, s->spec->resume, s->learner, s->adapter, &s->state,
-                                digest));
+                                &s->in_flight, digest));
     if (skipped > 0)
         rrl_event(s->team->log, RRL_LOG_WARN, "checkpoint_skipped", "damaged=%d used_step=%lld", skipped,
                   found ? (long long)s->state.step : -1LL);
@@ -243,6 +244,7 @@ static void close_session(rrl_session *s) {
     rrl_learner_close(&s->learner);
     rrl_adapter_close(&s->adapter);
     rrl_judge_close(&s->judge);
+    rrl_buffer_free(&s->in_flight);
     (void)rrl_log_file(s->team->log, NULL);
 }
 

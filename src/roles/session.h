@@ -26,6 +26,7 @@ typedef struct {
     rrl_recorder *recorder;      /* recorder */
     char digest[65];             /* of the run; recorder */
     rrl_train_state state;       /* the same on every rank */
+    rrl_buffer in_flight;        /* learners: groups of the next step, from the checkpoint resumed from */
     int32_t groups, group_size;  /* of a training step */
     double started;
     rrl_run_result *result;

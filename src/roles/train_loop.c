@@ -11,142 +11,73 @@
 #include "learn/row_report.h"
 #include "learn/schedule.h"
 #include "roles/pace.h"
+#include "roles/step_groups.h"
 #include "roles/session.h"
-#include "rrl/shape.h"
 
-/* The batch that the updates of one sampling step serve. */
+/* What the loop holds beside the session: the batch learnt from and, with a pipeline, the one sampled ahead. */
 typedef struct {
-    int32_t *questions;     /* [groups] */
-    rrl_group **groups;     /* [groups], learners; NULL elsewhere */
-    rrl_prompt_view *prompts;
-    rrl_row_stats *stats;   /* [groups * G] */
-    int32_t *row_first;     /* [learners + 1]: rows of each learner */
-    double rollout_s, verify_s;
-} batch;
+    rrl_step_groups now, next;
+    rrl_row_stats *stats; /* [groups * G] */
+    int32_t *row_first;   /* [learners + 1]: rows of each learner */
+} loop;
 
-static void batch_clear(rrl_session *s, batch *b) {
-    for (int32_t g = 0; b->groups && g < s->groups; g++) rrl_group_free(&b->groups[g]);
+static rrl_status loop_open(loop *l, const rrl_session *s) {
+    RRL_TRY(rrl_step_groups_open(&l->now, s));
+    RRL_TRY(rrl_step_groups_open(&l->next, s));
+    RRL_TRY(rrl_alloc(&l->stats, (size_t)s->groups * (size_t)s->group_size, sizeof *l->stats, "row statistics"));
+    RRL_TRY(rrl_alloc(&l->row_first, (size_t)s->team->learners.n + 1, sizeof *l->row_first, "learner shares"));
+    /* groups in flight of the checkpoint: their step is not sampled again */
+    if (s->in_flight.len > 0) return rrl_step_groups_unpack(&l->now, s, s->state.step, &s->in_flight);
+    return RRL_OK;
 }
 
-static void batch_free(rrl_session *s, batch *b) {
-    batch_clear(s, b);
-    free(b->questions);
-    free(b->groups);
-    free(b->prompts);
-    free(b->stats);
-    free(b->row_first);
+static void loop_close(loop *l, const rrl_session *s) {
+    rrl_step_groups_close(&l->now, s);
+    rrl_step_groups_close(&l->next, s);
+    free(l->stats);
+    free(l->row_first);
 }
 
-static rrl_status batch_make(batch *b, const rrl_session *s) {
-    size_t n = (size_t)s->groups;
-    RRL_TRY(rrl_alloc(&b->questions, n, sizeof *b->questions, "questions of a step"));
-    RRL_TRY(rrl_alloc(&b->groups, n, sizeof *b->groups, "groups of a step"));
-    RRL_TRY(rrl_alloc(&b->prompts, n, sizeof *b->prompts, "prompts of a step"));
-    RRL_TRY(rrl_alloc(&b->stats, n * (size_t)s->group_size, sizeof *b->stats, "row statistics"));
-    return rrl_alloc(&b->row_first, (size_t)s->team->learners.n + 1, sizeof *b->row_first, "learner shares");
-}
+static bool first_use(const rrl_session *s) { return s->state.step % s->config->training.num_iterations == 0; }
 
-/* Sampling step of an update: the first of the num_iterations updates that share its batch. */
-static int64_t sampling_step(const rrl_session *s, int64_t step) {
-    return step - step % s->config->training.num_iterations;
-}
-
-static rrl_status generate(rrl_session *s, batch *b) {
-    const rrl_config *c = s->config;
-    rrl_generation g = {.pool = &s->engine->train, .questions = b->questions, .n_groups = s->groups,
-                        .group_size = s->group_size, .purpose = RRL_RNG_TRAIN,
-                        .step = sampling_step(s, s->state.step), .policy_version = s->state.updates,
-                        .seed = (uint64_t)c->seed, .sampling = rrl_sampling_of(c),
-                        .dropout = c->training.lora.dropout_in_rollout ? (float)c->training.lora.dropout : 0,
-                        .adapter = s->adapter};
-    rrl_status rc = rrl_generate(s->team, s->engine, s->parts, &g);
-    if (rc != RRL_OK)
-        for (int i = 0; i < s->team->verifiers.n; i++) rrl_mailbox_send_error(s->parts, s->team->verifiers.rank[i]);
-    return rc;
-}
-
-static rrl_status judge(rrl_session *s) {
-    rrl_status rc = rrl_judge_step(s->judge, s->team, s->engine, s->parts, s->scored, &s->engine->train, s->groups,
-                                   s->group_size, false);
-    if (rc != RRL_OK)
-        for (int i = 0; i < s->team->learners.n; i++) rrl_mailbox_send_error(s->scored, s->team->learners.rank[i]);
-    return rc;
-}
-
-/* Receive every group of the step and put it in its place of the schedule. */
-static rrl_status collect(rrl_session *s, batch *b) {
-    for (int32_t i = 0; i < s->groups; i++) {
-        rrl_group *g = NULL;
-        RRL_TRY(rrl_mailbox_receive(s->scored, &g));
-        int32_t slot = g->head.slot;
-        if (slot < 0 || slot >= s->groups || b->groups[slot] || g->head.question != b->questions[slot]) {
-            rrl_group_free(&g);
-            return RRL_FAIL(RRL_ERR_COMM, "step %lld: group %d arrived twice or does not belong to the step",
-                            (long long)s->state.step, slot);
-        }
-        b->groups[slot] = g;
-    }
-    return rrl_advantages_step(b->groups, s->groups, (rrl_scale_rewards)s->config->training.scale_rewards,
-                               s->config->reward.missing == RRL_MISSING_EXCLUDE);
-}
-
-/* Roles in the order of the flow. A rank whose part failed leaves out the rest: its receivers got an error head. */
-static rrl_status sample_batch(rrl_session *s, batch *b) {
-    rrl_team *t = s->team;
-    int64_t index = s->state.step / s->config->training.num_iterations;
-    batch_clear(s, b);
-    RRL_TRY(rrl_schedule_questions(b->questions, index, s->groups, s->engine->train.questions->n,
-                                   (uint64_t)s->config->seed));
-    for (int32_t g = 0; g < s->groups; g++)
-        b->prompts[g] = (rrl_prompt_view){s->engine->train.ids[b->questions[g]], s->engine->train.n_ids[b->questions[g]],
-                                          s->engine->train.keys[b->questions[g]]};
-    double t0 = rrl_clock();
-    t->watch.phase = "rollout";
-    rrl_status rc = t->generators.index >= 0 ? generate(s, b) : RRL_OK;
-    double t1 = rrl_clock();
-    t->watch.phase = "verdicts";
-    if (t->verifiers.index >= 0) {
-        rrl_status judged = rc == RRL_OK ? judge(s) : rc;
-        if (judged != RRL_OK && rc != RRL_OK) /* failed as a generator: the learners wait for it too */
-            for (int i = 0; i < t->learners.n; i++) rrl_mailbox_send_error(s->scored, t->learners.rank[i]);
-        rc = judged;
-    }
-    if (t->learners.index >= 0 && rc == RRL_OK) rc = collect(s, b);
-    b->rollout_s = t1 - t0;
-    b->verify_s = rrl_clock() - t1;
-    return rc;
+/* Sample a batch with the adapter of now; learners with work of their own collect it later. */
+static rrl_status sample_now(loop *l, rrl_session *s) {
+    RRL_TRY(rrl_step_groups_begin(&l->now, s, s->state.step));
+    RRL_TRY(rrl_step_groups_produce(&l->now, s));
+    return s->learner ? rrl_step_groups_collect(&l->now, s) : RRL_OK;
 }
 
 /* Gradient of this learner's slots; rows of every learner are shared so that each can make the step's report. */
-static rrl_status gradient(rrl_session *s, batch *b, int *active) {
+static rrl_status gradient(loop *l, rrl_session *s, int *active) {
     int32_t first, n, active_n;
     int32_t slots = rrl_learner_slots(s->learner), rows = s->groups * s->group_size / slots;
     int iteration = (int)(s->state.step % s->config->training.num_iterations);
     for (int i = 0; i <= s->team->learners.n; i++) {
         rrl_learner_share(&first, &n, &active_n, slots, s->team->learners.n, i);
-        b->row_first[i] = first * rows;
+        l->row_first[i] = first * rows;
     }
     rrl_learner_share(&first, &n, &active_n, slots, s->team->learners.n, s->team->learners.index);
     *active = active_n;
     s->team->work.slots_learned += n;
-    return rrl_learner_gradient(s->learner, b->stats + first * rows, b->groups, b->prompts, first, n, iteration);
+    return rrl_learner_gradient(s->learner, l->stats + first * rows, l->now.groups, l->now.prompts, first, n, iteration);
 }
 
 /* Sum over learners and update; every learner computes the same update, bit for bit. */
-static rrl_status update(rrl_session *s, batch *b, int active, rrl_training_row *row, bool *finite) {
+static rrl_status update(loop *l, rrl_session *s, int active, rrl_training_row *row, bool *finite) {
     const rrl_config *c = s->config;
-    RRL_TRY(s->learners->ops->share_rows(s->learners, b->stats, sizeof *b->stats, b->row_first));
+    rrl_group **groups = l->now.groups;
+    RRL_TRY(s->learners->ops->share_rows(s->learners, l->stats, sizeof *l->stats, l->row_first));
     RRL_TRY(s->learners->ops->tree_sum(s->learners, rrl_learner_gradient_data(s->learner), rrl_learner_scratch(s->learner),
                                        rrl_adapter_size(s->adapter), active));
-    rrl_report_rewards(row, b->groups, s->groups);
-    rrl_report_loss(row, rrl_learner_loss(s->learner), b->groups, s->groups, b->stats);
+    rrl_report_rewards(row, groups, s->groups);
+    rrl_report_loss(row, rrl_learner_loss(s->learner), groups, s->groups, l->stats);
     row->step = s->state.step;
-    row->policy_version = b->groups[0]->head.policy_version;
+    row->policy_version = groups[0]->head.policy_version;
     row->learning_rate = rrl_learning_rate((rrl_lr_scheduler)c->training.lr_scheduler, c->training.learning_rate,
                                            s->state.step, c->training.max_steps, c->training.warmup_steps);
     RRL_TRY(rrl_learner_update(s->learner, &row->grad_norm, finite, row->learning_rate, row->loss));
     row->nonfinite = *finite ? 0 : 1;
-    for (int32_t g = 0; g < s->groups; g++) s->state.num_tokens += b->groups[g]->head.n_tokens;
+    for (int32_t g = 0; g < s->groups; g++) s->state.num_tokens += groups[g]->head.n_tokens;
     row->num_tokens = s->state.num_tokens;
     return rrl_learner_b_norm(&row->lora_b_norm, s->learner);
 }
@@ -173,10 +104,10 @@ static void log_step(rrl_session *s, const rrl_training_row *row, bool finite) {
 }
 
 /* Recorder: hand groups and row over. A later iteration of a batch has a row only. */
-static rrl_status record(rrl_session *s, batch *b, rrl_training_row *row, bool last_use) {
+static rrl_status record(rrl_session *s, rrl_step_groups *b, rrl_training_row *row, bool last_use) {
     rrl_group **out = NULL;
     rrl_status rc = RRL_OK;
-    bool first = s->state.step % s->config->training.num_iterations == 0;
+    bool first = row->step % s->config->training.num_iterations == 0;
     RRL_TRY(rrl_alloc(&out, (size_t)s->groups, sizeof *out, "groups to record"));
     for (int32_t g = 0; first && g < s->groups; g++) {
         if (last_use) {
@@ -198,45 +129,74 @@ done:
     return rc;
 }
 
-static rrl_status save(rrl_session *s, rrl_pace *pace) {
+static rrl_status save(const loop *l, rrl_session *s, rrl_pace *pace) {
     double began = rrl_clock();
+    rrl_buffer in_flight = {0};
+    rrl_status rc = RRL_OK;
     if (!s->recorder) return RRL_OK;
-    RRL_TRY(rrl_recorder_flush(s->recorder));
-    RRL_TRY(rrl_checkpoint_save(s->spec->dir, s->learner, s->adapter, &s->state, s->digest,
-                                s->config->records.keep_checkpoints));
+    if (l->now.step == s->state.step) RRL_GOTO(rrl_step_groups_pack(&in_flight, &l->now, s));
+    RRL_GOTO(rrl_recorder_flush(s->recorder));
+    RRL_GOTO(rrl_checkpoint_save(s->spec->dir, s->learner, s->adapter, &s->state, &in_flight, s->digest,
+                                 s->config->records.keep_checkpoints));
     rrl_event(s->team->log, RRL_LOG_INFO, "checkpoint", "next_step=%lld", (long long)s->state.step);
     rrl_pace_save(pace, rrl_clock() - began);
-    return RRL_OK;
+done:
+    rrl_buffer_free(&in_flight);
+    return rc;
+}
+
+/* With a pipeline the batch after this one is sampled while this one is learnt from, with the adapter from before the
+ * update: step s has version s - 1 exactly. Pure generators and verifiers work beside pure learners; a rank with all
+ * roles does one after the other, and the bits are the same. */
+static rrl_status work(loop *l, rrl_session *s, int *active) {
+    int64_t ahead = s->state.step + s->config->training.num_iterations;
+    bool sample = s->config->parallel.pipeline_depth > 0 && first_use(s) && ahead < s->config->training.max_steps;
+    if (sample) {
+        RRL_TRY(rrl_step_groups_begin(&l->next, s, ahead));
+        RRL_TRY(rrl_step_groups_produce(&l->next, s));
+    }
+    s->team->watch.phase = "learning";
+    if (!s->learner) return RRL_OK;
+    RRL_TRY(gradient(l, s, active));
+    return sample ? rrl_step_groups_collect(&l->next, s) : RRL_OK;
+}
+
+/* The batch sampled ahead becomes the one to learn from once this one has served its updates. */
+static void advance(loop *l, rrl_session *s) {
+    if (!first_use(s) || l->next.step != s->state.step) return;
+    rrl_step_groups swap = l->now;
+    l->now = l->next;
+    l->next = swap;
 }
 
 /* One update; between the agreements nothing returns early that another rank waits for. */
-static rrl_status one_step(rrl_session *s, batch *b) {
+static rrl_status one_step(loop *l, rrl_session *s) {
     rrl_team *t = s->team;
     rrl_training_row row = {0};
-    bool finite = true, learns = s->learner != NULL;
+    bool finite = true, learns = s->learner != NULL, sampled = first_use(s);
     int active = 0;
     double start = rrl_clock();
-    int64_t iterations = s->config->training.num_iterations, iteration = s->state.step % iterations;
-    if (iteration == 0) RRL_TRY(rrl_team_agree(t, sample_batch(s, b), "verdicts"));
+    if (sampled && l->now.step != s->state.step) RRL_TRY(rrl_team_agree(t, sample_now(l, s), "verdicts"));
     double learn_start = rrl_clock();
-    t->watch.phase = "learning";
-    RRL_TRY(rrl_team_agree(t, learns ? gradient(s, b, &active) : RRL_OK, "before update"));
-    RRL_TRY(rrl_team_agree(t, learns ? update(s, b, active, &row, &finite) : RRL_OK, "before publish"));
+    RRL_TRY(rrl_team_agree(t, work(l, s, &active), "before update"));
+    RRL_TRY(rrl_team_agree(t, learns ? update(l, s, active, &row, &finite) : RRL_OK, "before publish"));
     RRL_TRY(rrl_team_agree(t, publish(s, &finite), "publish"));
     s->state.step++;
     if (finite) s->state.updates++;
     else s->state.nonfinite++;
-    if (!s->recorder) return RRL_OK;
-    row.rollout_time = iteration == 0 ? b->rollout_s : 0;
-    row.verify_time = iteration == 0 ? b->verify_s : 0;
-    row.learn_time = rrl_clock() - learn_start;
-    row.step_time = rrl_clock() - start;
-    row.peak_memory = rrl_peak_memory();
-    log_step(s, &row, finite);
-    return record(s, b, &row, iterations == 1);
+    rrl_status rc = RRL_OK;
+    if (s->recorder) {
+        row.rollout_time = sampled ? l->now.rollout_s : 0;
+        row.verify_time = sampled ? l->now.verify_s : 0;
+        row.learn_time = rrl_clock() - learn_start;
+        row.step_time = rrl_clock() - start;
+        row.peak_memory = rrl_peak_memory();
+        log_step(s, &row, finite);
+        rc = record(s, &l->now, &row, s->config->training.num_iterations == 1);
+    }
+    advance(l, s);
+    return rc;
 }
-
-static bool at_boundary(const rrl_session *s) { return s->state.step % s->config->training.num_iterations == 0; }
 
 /* The bar names the condition of a study: its line stays on the terminal when the next one begins. */
 static rrl_status open_bar(rrl_progress **bar, const rrl_session *s) {
@@ -265,15 +225,16 @@ rrl_status rrl_train_loop(rrl_session *s) {
     const rrl_training_config *c = &s->config->training;
     rrl_status rc = RRL_OK;
     rrl_progress *bar = NULL;
-    batch b = {0};
+    loop l = {0};
     rrl_pace pace = {0};
     const char *stop = NULL;
-    RRL_GOTO(rrl_team_agree(s->team, batch_make(&b, s), "before training"));
+    RRL_GOTO(rrl_team_agree(s->team, loop_open(&l, s), "before training"));
+    RRL_GOTO(rrl_team_max(s->team, &l.now.step, 1)); /* learners alone hold groups in flight; all leave them out */
     if (s->recorder) RRL_GOTO(open_bar(&bar, s));
     say(s, &pace, true);
     while (s->state.step < c->max_steps) {
         double began = rrl_clock();
-        RRL_GOTO(rrl_team_agree(s->team, one_step(s, &b), "end of step"));
+        RRL_GOTO(rrl_team_agree(s->team, one_step(&l, s), "end of step"));
         rrl_pace_step(&pace, rrl_clock() - began);
         say(s, &pace, false);
         rrl_progress_add(bar, 1, "");
@@ -286,8 +247,8 @@ rrl_status rrl_train_loop(rrl_session *s) {
         bool last = s->state.step == c->max_steps;
         RRL_GOTO(stop_asked(&stop, s, &pace));
         bool due = c->save_steps > 0 && s->state.step % c->save_steps == 0;
-        if (at_boundary(s) && (stop || due || last)) RRL_GOTO(rrl_team_agree(s->team, save(s, &pace), "checkpoint"));
-        if (stop && !last && at_boundary(s)) {
+        if (first_use(s) && (stop || due || last)) RRL_GOTO(rrl_team_agree(s->team, save(&l, s, &pace), "checkpoint"));
+        if (stop && !last && first_use(s)) {
             say(s, &pace, true);
             rc = RRL_FAIL(RRL_ERR_REQUEUE, "stopped %s after step %lld with a checkpoint; the same command continues",
                           stop, (long long)s->state.step - 1);
@@ -296,6 +257,6 @@ rrl_status rrl_train_loop(rrl_session *s) {
     }
 done:
     rrl_progress_close(&bar);
-    batch_free(s, &b);
+    loop_close(&l, s);
     return rc;
 }
