@@ -9,7 +9,7 @@
 #include "check.h"
 #include "record/record.h"
 
-enum { MAX_COMMAND = 4096, STEPS = 3, GROUPS = 4, G = 8, TESTS = 8 };
+enum { MAX_COMMAND = 4096, MAX_DIR = 256, STEPS = 3, GROUPS = 4, G = 8, TESTS = 8 };
 
 typedef struct {
     const char *what;
@@ -103,7 +103,7 @@ static void check_training(const rrl_record *r, const variant *v) {
 }
 
 static void compare(const char *root, const variant *v) {
-    char first[65] = "", digest[65], dir[MAX_COMMAND];
+    char first[65] = "", digest[65], dir[MAX_DIR];
     for (int i = 0; i < v->n; i++) {
         const layout *l = &LAYOUTS[v->layouts ? v->layouts[i] : i];
         rrl_record *r = NULL;
