@@ -422,33 +422,44 @@ static void compare(const char *name, int round, const rrl_device *d, int thread
             round, rrl_device_isa(d), threads, at / 4, want->len / 4, (double)b, (double)a);
 }
 
+/* Portable code calls fmaf for every lane: with sanitisers on, a quarter of the rounds still takes half a
+ * minute. */
+#ifdef __SANITIZE_ADDRESS__
+enum { ROUNDS_DIVISOR = 4 };
+#else
+enum { ROUNDS_DIVISOR = 1 };
+#endif
+
 static void all_equal_reference(void) {
     static const struct {
         const char *isa;
         int threads;
-    } DEVICES[] = {{"portable", 1}, {"portable", 3}, {"avx2", 1},     {"avx2", 3},
-                   {"avx512", 1},   {"avx512", 3},   {"reference", 2}};
-    rrl_device *reference = NULL;
+    } DEVICES[] = {{"avx2", 1}, {"avx512", 1}, {"portable", 3}, {"avx2", 3}, {"avx512", 3}, {"reference", 2}};
+    enum { N = sizeof DEVICES / sizeof DEVICES[0] };
+    rrl_device *reference = NULL, *d[N] = {NULL};
     if (!CHECK_OK(rrl_cpu_open(&reference, "reference", 1))) return;
-    for (size_t i = 0; i < sizeof DEVICES / sizeof DEVICES[0]; ++i) {
-        rrl_device *d = NULL;
-        if (rrl_cpu_open(&d, DEVICES[i].isa, DEVICES[i].threads) != RRL_OK) {
+    for (int i = 0; i < N; ++i)
+        if (rrl_cpu_open(&d[i], DEVICES[i].isa, DEVICES[i].threads) != RRL_OK) {
             CHECK(strncmp(DEVICES[i].isa, "avx", 3) == 0);
             printf("not tested here: %s\n", DEVICES[i].isa);
-            continue;
         }
-        for (size_t c = 0; c < sizeof CASES / sizeof CASES[0]; ++c)
-            for (int round = 0; round < CASES[c].rounds; ++round) {
-                rng g = {1000 * c + (uint64_t)round}, same = g;
-                bytes want = {0}, got = {0};
-                CASES[c].run(reference, &g, &want);
-                CASES[c].run(d, &same, &got);
-                compare(CASES[c].name, round, d, DEVICES[i].threads, &want, &got);
-                free(want.data);
+    for (size_t c = 0; c < sizeof CASES / sizeof CASES[0]; ++c)
+        for (int round = 0; round < CASES[c].rounds / ROUNDS_DIVISOR; ++round) {
+            const rng start = {1000 * c + (uint64_t)round};
+            rng g = start;
+            bytes want = {0};
+            CASES[c].run(reference, &g, &want);
+            for (int i = 0; i < N; ++i) {
+                bytes got = {0};
+                g = start;
+                if (!d[i]) continue;
+                CASES[c].run(d[i], &g, &got);
+                compare(CASES[c].name, round, d[i], DEVICES[i].threads, &want, &got);
                 free(got.data);
             }
-        rrl_device_close(&d);
-    }
+            free(want.data);
+        }
+    for (int i = 0; i < N; ++i) rrl_device_close(&d[i]);
     rrl_device_close(&reference);
 }
 

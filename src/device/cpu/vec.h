@@ -219,77 +219,79 @@ RRL_INLINE uint64_t v16_mass_sum(v16 p) {
 
 #else /* portable */
 
-typedef struct {
-    float lane[RRL_LANES];
-} v16;
+/* A vector of the compiler's own kind; it makes of it what the machine has. */
+typedef float v16 __attribute__((vector_size(64)));
 
 #define RRL_EACH_LANE(expression)                                                                            \
-    v16 r_;                                                                                                  \
-    for (int l = 0; l < RRL_LANES; ++l) r_.lane[l] = (expression);                                           \
+    v16 r_ = {0};                                                                                            \
+    _Pragma("GCC unroll 16") for (int l = 0; l < RRL_LANES; ++l) r_[l] = (expression);                       \
     return r_
 
 RRL_INLINE v16 v16_set1(float x) {
-    RRL_EACH_LANE(x);
+    return (v16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
 }
 RRL_INLINE v16 v16_zero(void) {
-    RRL_EACH_LANE(0.0f);
+    return (v16){0};
 }
 RRL_INLINE v16 v16_load(const float *p) {
-    RRL_EACH_LANE(p[l]);
+    v16 r;
+    memcpy(&r, p, sizeof r);
+    return r;
 }
 RRL_INLINE v16 v16_load_n(const float *p, int n) {
-    RRL_EACH_LANE(l < n ? p[l] : 0.0f);
+    v16 r = {0};
+    memcpy(&r, p, (size_t)n * sizeof(float));
+    return r;
 }
 RRL_INLINE void v16_store(float *p, v16 a) {
-    memcpy(p, a.lane, sizeof a.lane);
+    memcpy(p, &a, sizeof a);
 }
 RRL_INLINE void v16_store_n(float *p, v16 a, int n) {
-    for (int l = 0; l < n; ++l) p[l] = a.lane[l];
+    memcpy(p, &a, (size_t)n * sizeof(float));
 }
 RRL_INLINE v16 v16_add(v16 a, v16 b) {
-    RRL_EACH_LANE(a.lane[l] + b.lane[l]);
+    return a + b;
 }
 RRL_INLINE v16 v16_sub(v16 a, v16 b) {
-    RRL_EACH_LANE(a.lane[l] - b.lane[l]);
+    return a - b;
 }
 RRL_INLINE v16 v16_mul(v16 a, v16 b) {
-    RRL_EACH_LANE(a.lane[l] * b.lane[l]);
+    return a * b;
 }
 RRL_INLINE v16 v16_div(v16 a, v16 b) {
-    RRL_EACH_LANE(a.lane[l] / b.lane[l]);
+    return a / b;
 }
 RRL_INLINE v16 v16_fma(v16 a, v16 b, v16 c) {
-    RRL_EACH_LANE(fmaf(a.lane[l], b.lane[l], c.lane[l]));
+    RRL_EACH_LANE(fmaf(a[l], b[l], c[l]));
 }
 RRL_INLINE v16 v16_max(v16 a, v16 b) {
-    RRL_EACH_LANE(a.lane[l] > b.lane[l] ? a.lane[l] : b.lane[l]);
+    RRL_EACH_LANE(a[l] > b[l] ? a[l] : b[l]);
 }
 RRL_INLINE v16 v16_pick_n(v16 a, v16 b, int n) {
-    RRL_EACH_LANE(l < n ? a.lane[l] : b.lane[l]);
+    RRL_EACH_LANE(l < n ? a[l] : b[l]);
 }
 RRL_INLINE v16 v16_exp(v16 x) {
-    RRL_EACH_LANE(rrl_expf(x.lane[l]));
+    RRL_EACH_LANE(rrl_expf(x[l]));
 }
 RRL_INLINE unsigned v16_ge_mask(v16 a, v16 b) {
     unsigned mask = 0;
-    for (int l = 0; l < RRL_LANES; ++l) mask |= (unsigned)(a.lane[l] >= b.lane[l]) << l;
+    for (int l = 0; l < RRL_LANES; ++l) mask |= (unsigned)(a[l] >= b[l]) << l;
     return mask;
 }
 RRL_INLINE uint64_t v16_mass_sum(v16 p) {
     uint64_t sum = 0;
-    for (int l = 0; l < RRL_LANES; ++l) sum += rrl_mass(p.lane[l]);
+    for (int l = 0; l < RRL_LANES; ++l) sum += rrl_mass(p[l]);
     return sum;
 }
 RRL_INLINE float v16_sum(v16 a) {
     for (int half = RRL_LANES / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; ++l) a.lane[l] += a.lane[l + half];
-    return a.lane[0];
+        for (int l = 0; l < half; ++l) a[l] += a[l + half];
+    return a[0];
 }
 RRL_INLINE float v16_hmax(v16 a) {
     for (int half = RRL_LANES / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; ++l)
-            a.lane[l] = a.lane[l] > a.lane[l + half] ? a.lane[l] : a.lane[l + half];
-    return a.lane[0];
+        for (int l = 0; l < half; ++l) a[l] = a[l] > a[l + half] ? a[l] : a[l + half];
+    return a[0];
 }
 
 #endif
