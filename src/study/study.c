@@ -49,7 +49,9 @@ done:
 static rrl_status go_on(const walk *w) {
     bool stop = false;
     RRL_TRY(rrl_team_stop(w->team, &stop));
-    return stop ? RRL_FAIL(RRL_ERR_REQUEUE, "stopped by a signal between conditions; the same command continues") : RRL_OK;
+    if (!stop) return RRL_OK;
+    w->team->peer_failed = w->team->rank != w->team->recorder; /* one rank prints it */
+    return RRL_FAIL(RRL_ERR_REQUEUE, "stopped by a signal between conditions; the same command continues");
 }
 
 static void note_held(walk *w, int64_t i) {
