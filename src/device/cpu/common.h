@@ -20,23 +20,6 @@ static inline bool rrl_dropout_on(const rrl_lora_args *args) {
     return args->dropout && args->dropout->p > 0.0f;
 }
 
-/* keep[e - begin] = 1 / (1 - p) or 0 for elements [begin, end) of a row; begin is a multiple of 4. */
-static inline void rrl_dropout_mask(float *keep, const rrl_lora_args *args, const rrl_batch *b, int64_t row,
-                                    int64_t begin, int64_t end) {
-    const rrl_dropout *d = args->dropout;
-    int32_t s = b->row_seq[row];
-    double threshold = (double)d->p * 0x1p32;
-    float factor = 1.0f / (1.0f - d->p);
-    for (int64_t e = begin; e < end; e += 4) {
-        uint32_t counter[4] = {d->seq_sample[s], args->module + 65536u * d->iteration,
-                               (uint32_t)b->position[row], (uint32_t)(e / 4)};
-        uint32_t word[4];
-        rrl_philox4x32(word, counter, d->seq_key + 2 * s);
-        for (int i = 0; i < 4 && e + i < end; ++i)
-            keep[e + i - begin] = (double)word[i] >= threshold ? factor : 0.0f;
-    }
-}
-
 /* Log-sum-exp of a stretch of the vocabulary: max of z, sum of exp(z - max), sum of exp(z - max) (z - max).
  */
 typedef struct {

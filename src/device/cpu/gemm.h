@@ -38,6 +38,11 @@ typedef struct {
 
 void RRL_KERNEL(chains)(const rrl_chains *c);
 
+/* keep[i] = 1 / (1 - p) or 0 for elements k + i of a row, i < n; k is a multiple of 4 (rrl_dropout in device.h).
+ */
+void RRL_KERNEL(dropout_mask)(float *keep, const rrl_lora_args *args, const rrl_batch *b, int64_t row,
+                              int64_t k, int64_t n);
+
 /* Log-prob of a token from a row of logits, in the order of lm_score. */
 float RRL_KERNEL(row_logp)(const float *logits, int64_t n, float t, int32_t token);
 

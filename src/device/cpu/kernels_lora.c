@@ -73,7 +73,7 @@ static void dropped(float *to, const float *x, const rrl_lora_args *args, const 
         memcpy(to, x + k, (size_t)n * sizeof(float));
         return;
     }
-    rrl_dropout_mask(to, args, b, row, k, k + n);
+    RRL_KERNEL(dropout_mask)(to, args, b, row, k, n);
     for (int64_t i = 0; i < n; ++i) to[i] = x[k + i] * to[i];
 }
 
@@ -129,7 +129,7 @@ static void input_gradient(const rrl_lora_backward_job *j, int64_t row) {
         memset(t, 0, sizeof t);
         thin_product(t, K_CHUNK, du, j->du.cols, m->a + k, m->k, m->r, n, 1);
         if (rrl_dropout_on(j->args)) {
-            rrl_dropout_mask(keep, j->args, j->b, row, k, k + n);
+            RRL_KERNEL(dropout_mask)(keep, j->args, j->b, row, k, n);
             for (int64_t i = 0; i < n; ++i) t[i] = t[i] * keep[i];
         }
         for (int64_t i = 0; i < n; ++i) dx[k + i] += t[i];

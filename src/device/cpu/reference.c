@@ -54,10 +54,13 @@ static void linear(const rrl_linear_job *j, int64_t begin, int64_t end) {
 
 float rrl_reference_dropped(float x, const rrl_lora_args *args, const rrl_batch *b, int64_t row, int64_t e) {
     if (!rrl_dropout_on(args)) return x;
-    float keep[4];
-    int64_t first = e / 4 * 4;
-    rrl_dropout_mask(keep, args, b, row, first, first + 4);
-    return x * keep[e - first];
+    const rrl_dropout *d = args->dropout;
+    int32_t s = b->row_seq[row];
+    uint32_t counter[4] = {d->seq_sample[s], args->module + 65536u * d->iteration, (uint32_t)b->position[row],
+                           (uint32_t)(e / 4)};
+    uint32_t word[4];
+    rrl_philox4x32(word, counter, d->seq_key + 2 * s);
+    return x * ((double)word[e % 4] >= (double)d->p * 0x1p32 ? 1.0f / (1.0f - d->p) : 0.0f);
 }
 
 static void lora_row(const rrl_lora_job *j, int64_t row) {
@@ -188,7 +191,8 @@ static rrl_lse lse_block(const float *z, int64_t n) {
 }
 
 /* Scaled logits of vocabulary [v0, v1) for row i */
-static void scaled_logits(float *z, const rrl_lm_score_job *j, int64_t i, int64_t v0, int64_t v1, float temperature) {
+static void scaled_logits(float *z, const rrl_lm_score_job *j, int64_t i, int64_t v0, int64_t v1,
+                          float temperature) {
     const float *x = j->x.data + i * j->x.cols;
     const rrl_packed *w = &j->w->forward;
     if (j->product) j->product->logits(j->product, z, i, 1, v0, v1 - v0);
