@@ -51,9 +51,11 @@ rrl_status rrl_watch_wait(rrl_watch *w, MPI_Request *request, int peer) {
         int done = 0;
         if (MPI_Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
             return RRL_FAIL(RRL_ERR_COMM, "MPI_Test failed in phase %s on rank %d", w->phase, w->rank);
-        if (done) return RRL_OK;
+        if (done) break;
         nap(w, &ns, &start, peer);
     }
+    w->waited += now() - start;
+    return RRL_OK;
 }
 
 rrl_status rrl_watch_probe(rrl_watch *w, MPI_Comm comm, int source, int tag, MPI_Status *status) {
@@ -63,9 +65,11 @@ rrl_status rrl_watch_probe(rrl_watch *w, MPI_Comm comm, int source, int tag, MPI
         int flag = 0;
         if (MPI_Iprobe(source, tag, comm, &flag, status) != MPI_SUCCESS)
             return RRL_FAIL(RRL_ERR_COMM, "MPI_Iprobe failed in phase %s on rank %d", w->phase, w->rank);
-        if (flag) return RRL_OK;
+        if (flag) break;
         nap(w, &ns, &start, source);
     }
+    w->waited += now() - start;
+    return RRL_OK;
 }
 
 void rrl_watch_beat(rrl_watch *w) {

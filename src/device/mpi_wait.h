@@ -13,6 +13,7 @@ typedef struct {
     const char *role, *phase; /* for the watchdog's message; static strings */
     double timeout_s;
     double heard, beaten; /* clock of the last sign of life heard, and given */
+    double waited;        /* seconds spent waiting so far */
 } rrl_watch;
 
 enum { RRL_TAG_HEARTBEAT = 7 };

@@ -39,6 +39,9 @@
     X(rollout_time, double, "time/rollout", "s", 0, "generation, with waiting")                                        \
     X(verify_time, double, "time/verify", "s", 0, "judging, with waiting")                                             \
     X(learn_time, double, "time/learn", "s", 0, "forward, backward, sum and update")                                   \
+    X(idle_generators, double, "idle/generators", "1", 0, "share of the step that generators waited, mean over them")  \
+    X(idle_verifiers, double, "idle/verifiers", "1", 0, "the same of verifiers")                                       \
+    X(idle_learners, double, "idle/learners", "1", 0, "the same of learners")                                          \
     X(peak_memory, int64_t, "peak_memory", "bytes", 0, "largest resident size of the recorder's rank so far")
 
 typedef struct {

@@ -132,6 +132,16 @@ rrl_status rrl_team_max(rrl_team *t, int64_t *x, int n) {
     return rrl_watch_wait(&t->watch, &req, -1);
 }
 
+rrl_status rrl_team_role_means(rrl_team *t, double mean[3], double x) {
+    MPI_Request req;
+    const rrl_role *roles[3] = {&t->generators, &t->verifiers, &t->learners};
+    double mine[3];
+    for (int i = 0; i < 3; i++) mine[i] = roles[i]->index >= 0 ? x / roles[i]->n : 0;
+    if (MPI_Iallreduce(mine, mean, 3, MPI_DOUBLE, MPI_SUM, t->comm, &req) != MPI_SUCCESS)
+        return RRL_FAIL(RRL_ERR_COMM, "times of the roles could not be shared in phase %s", t->watch.phase);
+    return rrl_watch_wait(&t->watch, &req, -1);
+}
+
 rrl_status rrl_team_agree(rrl_team *t, rrl_status mine, const char *point) {
     /* the worst status, and one rank that has it */
     int64_t all[2] = {(int64_t)mine, mine != RRL_OK && !t->peer_failed ? t->rank : -1};

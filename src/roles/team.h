@@ -66,6 +66,10 @@ rrl_status rrl_team_stop(rrl_team *t, bool *stop);
 /** Largest value of each x [n] over the team, on every rank; collective. n <= 8. */
 rrl_status rrl_team_max(rrl_team *t, int64_t *x, int n);
 
+/** Mean over the ranks of each role of x, this rank's value: generators, verifiers, learners; collective. For times: the
+ *  order of the sum is MPI's. */
+rrl_status rrl_team_role_means(rrl_team *t, double mean[3], double x);
+
 /* Parts of a step: part p of groups 0 .. n_groups-1. A pure function of the layout. */
 typedef struct {
     int32_t group, first, count;

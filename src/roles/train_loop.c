@@ -175,12 +175,13 @@ static rrl_status one_step(loop *l, rrl_session *s) {
     rrl_training_row row = {0};
     bool finite = true, learns = s->learner != NULL, sampled = first_use(s);
     int active = 0;
-    double start = rrl_clock();
+    double start = rrl_clock(), waited = t->watch.waited, idle[3];
     if (sampled && l->now.step != s->state.step) RRL_TRY(rrl_team_agree(t, sample_now(l, s), "verdicts"));
     double learn_start = rrl_clock();
     RRL_TRY(rrl_team_agree(t, work(l, s, &active), "before update"));
     RRL_TRY(rrl_team_agree(t, learns ? update(l, s, active, &row, &finite) : RRL_OK, "before publish"));
     RRL_TRY(rrl_team_agree(t, publish(s, &finite), "publish"));
+    RRL_TRY(rrl_team_role_means(t, idle, (t->watch.waited - waited) / (rrl_clock() - start)));
     s->state.step++;
     if (finite) s->state.updates++;
     else s->state.nonfinite++;
@@ -190,6 +191,9 @@ static rrl_status one_step(loop *l, rrl_session *s) {
         row.verify_time = sampled ? l->now.verify_s : 0;
         row.learn_time = rrl_clock() - learn_start;
         row.step_time = rrl_clock() - start;
+        row.idle_generators = idle[0];
+        row.idle_verifiers = idle[1];
+        row.idle_learners = idle[2];
         row.peak_memory = rrl_peak_memory();
         log_step(s, &row, finite);
         rc = record(s, &l->now, &row, s->config->training.num_iterations == 1);
