@@ -139,7 +139,9 @@ static void make_record(const char *dir, const condition *c, int seed, const cha
     member.corruption.bias_key = member.corruption.bias_value = (char *)"";
     snprintf(yaml, sizeof yaml, "seed: %d\nexperiment: {label: \"One | study\"}\nreward: {strategy: %s}\n%s",
              seed, strcmp(c->method, "robust") == 0 ? "combined" : "standard", extra);
-    rrl_record_header h = {.execution_kind = c->trained ? "training" : "evaluation",
+    rrl_record_header h = {.execution_kind = strcmp(c->method, RRL_METHOD_AUDIT) == 0 ? "fixture_audit"
+                                             : c->trained                             ? "training"
+                                                                                      : "evaluation",
                            .arm = c->arm,
                            .method = c->method,
                            .numeric_path = "f32",
@@ -399,40 +401,70 @@ static void test_twice(const char *dir) {
     }
 }
 
-/* Another learning rate, another model: tables of their own, the base in each it belongs to. */
-static void test_sections(void) {
-    char dir[PATH_CHARS], path[2 * PATH_CHARS];
-    condition audit = {"flip", "fixture_verifier_audit", 0, {"+-+-+-+-"}, 0};
+static void make_one(const char *below, const condition *c, int seed, const char *extra) {
+    char dir[PATH_CHARS];
+    snprintf(dir, sizeof dir, "%s/two/%s", root, below);
+    make_record(dir, c, seed, extra, 1);
+}
+
+static void publish_old(const char *file) {
+    char path[PATH_CHARS], *parent = NULL;
+    snprintf(path, sizeof path, "%s/two/report/%s", root, file);
+    CHECK_OK(rrl_path_parent(&parent, path));
+    CHECK_OK(rrl_dir_make(parent));
+    CHECK_OK(rrl_file_publish(path, "old\n", 4));
+    free(parent);
+}
+
+/* Another learning rate, an audit, another sampling: tables of their own, the base in each it belongs to. */
+static void make_sections(void) {
+    condition audit = {"flip", RRL_METHOD_AUDIT, 0, {"+-+-+-+-"}, 0};
+    condition base = {"flip", "base", 0.8, {"--------", "", "++++++++"}, 0};
+    condition late = {"flip", "baseline", 0.8, {"", "", "++++++++"}, 1};
     make_study("two/a", "");
-    snprintf(dir, sizeof dir, "%s/two/b", root);
-    make_record(dir, &STUDY[1], 1, "training: {learning_rate: 0.5}\n", 1);
-    snprintf(dir, sizeof dir, "%s/two/c", root);
-    make_record(dir, &audit, 1, "generation: {top_k: 7}\n", 1);
-    snprintf(dir, sizeof dir, "%s/two/report/section-9", root);
-    CHECK_OK(rrl_dir_make(dir));
-    snprintf(path, sizeof path, "%s/two/report/section-9/summary.csv", root);
-    CHECK_OK(rrl_file_publish(path, "old\n", 4));
-    snprintf(path, sizeof path, "%s/two/report/summary.csv", root);
-    CHECK_OK(rrl_file_publish(path, "old\n", 4));
+    make_one("b1", &STUDY[1], 1, "training: {learning_rate: 0.5}\n");
+    make_one("b2", &base, 1, "");
+    make_one("b3", &base, 3, "");
+    make_one("b4", &late, 3, "training: {learning_rate: 0.5}\n");
+    make_one("c", &audit, 1, "");
+    make_one("d", &STUDY[0], 1, "generation: {top_k: 7}\n");
+    publish_old("section-9/summary.csv");
+    publish_old("summary.csv");
+}
+
+static void test_sections(void) {
+    char dir[PATH_CHARS], old[2 * PATH_CHARS];
+    make_sections();
     snprintf(dir, sizeof dir, "%s/two", root);
     if (!CHECK_OK(rrl_report_write(dir))) return;
-    CHECK(!rrl_file_exists(path));
-    snprintf(path, sizeof path, "%s/two/report/section-9", root);
-    CHECK(!rrl_dir_exists(path));
+    snprintf(old, sizeof old, "%s/report/summary.csv", dir);
+    CHECK(!rrl_file_exists(old));
+    snprintf(old, sizeof old, "%s/report/section-9", dir);
+    CHECK(!rrl_dir_exists(old));
     char *first = slurp("two", "section-1/summary.csv"), *second = slurp("two", "section-2/summary.csv"),
-         *third = slurp("two", "section-3/summary.csv"), *md = slurp("two", "report.md");
+         *pairs = slurp("two", "section-2/paired_method_differences.csv"),
+         *third = slurp("two", "section-3/summary.csv"), *fourth = slurp("two", "section-4/summary.csv"),
+         *md = slurp("two", "report.md");
     CHECK_EQ_STR(field(first, "flip,0,baseline,1,", "path"), "a/flip/level-0/seed-1/baseline");
     CHECK_EQ_STR(field(first, "flip,0,robust,1,", "path"), "a/flip/level-0/seed-1/robust");
-    CHECK_EQ_STR(field(second, "flip,0,baseline,1,", "path"), "b");
+    CHECK_EQ_STR(field(second, "flip,0,baseline,1,", "path"), "b1");
     CHECK_EQ_STR(field(second, "flip,0,base,2,", "path"), "a/flip/level-0/seed-2/base");
     CHECK_EQ_STR(field(second, "flip,0,robust,", "path"), "?");
-    CHECK_EQ_STR(field(third, "flip,0,fixture_verifier_audit,1,", "path"), "c");
-    CHECK_EQ_STR(field(third, "flip,0,base,", "path"), "?");
+    /* the one seed that both have is the third, where both are right everywhere */
+    CHECK_NEAR(value(pairs, "flip,0.8,independent_accuracy,baseline,base,", "n_seeds"), 1, 0);
+    CHECK_NEAR(value(pairs, "flip,0.8,independent_accuracy,baseline,base,", "mean"), 0, 0);
+    CHECK_EQ_STR(field(third, "flip,0,base,", "path"), "d");
+    CHECK_EQ_STR(field(third, "flip,0,fixture_verifier_audit,", "path"), "?");
+    CHECK_EQ_STR(field(fourth, "flip,0,fixture_verifier_audit,1,", "path"), "c");
+    CHECK_EQ_STR(field(fourth, "flip,0,base,", "path"), "?");
     CHECK(strstr(md, "  - training.learning_rate: 5e-06 -> 0.5\n") != NULL);
     CHECK(strstr(md, "  - generation.top_k: 0 -> 7\n") != NULL);
+    CHECK(strstr(md, "  - execution kind: training -> fixture_audit\n") != NULL);
     free(first);
     free(second);
+    free(pairs);
     free(third);
+    free(fourth);
     free(md);
 }
 
