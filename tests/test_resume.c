@@ -25,7 +25,7 @@ static double duration;              /* of the first, seconds */
 #define SPLIT "parallel.roles.generators=1 parallel.roles.verifiers=1 parallel.roles.learners=1 "
 
 static const char *in(const char *name) {
-    static char path[4][PROGRAM_PATH + 64];
+    static char path[4][PROGRAM_PATH + 128];
     static int turn;
     turn = (turn + 1) % 4;
     snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);

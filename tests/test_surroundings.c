@@ -4,6 +4,7 @@
 #include "check.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -133,11 +134,10 @@ static void loop(const char *site, const char *kind, const char *text, int step,
 
 /* The log is no result: a run whose events.log cannot be written goes on. */
 static void test_log_disk_full(void) {
-    static const char *const FAULTS[] = {"RRL_FAULT=*:append.write:1:full", "RRL_FAULT=*:append.write:4:full"};
-    for (size_t i = 0; i < sizeof FAULTS / sizeof *FAULTS; i++) {
-        if (!CHECK_EQ_INT(code_of(FAULTS[i], "out"), 0) || !check_digest("out")) fprintf(stderr, "  %s\n", FAULTS[i]);
-        program_remove(in("out"));
-    }
+    CHECK(mkdir(in("out"), 0777) == 0 && symlink("/dev/full", in("out/events.log")) == 0);
+    CHECK_EQ_INT(code_of("", "out"), 0);
+    check_digest("out");
+    program_remove(in("out"));
 }
 
 static bool fails_without_memory(int n) {

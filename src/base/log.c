@@ -99,6 +99,7 @@ void rrl_log_close(rrl_log **log) {
 
 rrl_status rrl_log_file(rrl_log *log, const char *path) {
     int fd = -1;
+    if (!log) return RRL_OK;
     if (path) {
         fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
         if (fd < 0) return RRL_FAIL(RRL_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));

@@ -15,7 +15,7 @@ typedef struct rrl_log rrl_log;
 /** Logger of this rank to file descriptor fd (2 = stderr); lines above `level` are dropped. */
 rrl_status rrl_log_open(rrl_log **out, int fd, rrl_log_level level, int rank);
 void rrl_log_close(rrl_log **log);
-/** Also append lines of INFO and above to this file (events.log of a run), whatever the level; NULL ends that. */
+/** In all that follows log may be NULL: nothing happens. Also append lines of INFO and above to this file (events.log of a run), whatever the level; NULL ends that. */
 rrl_status rrl_log_file(rrl_log *log, const char *path);
 /** Context of the lines that follow; strings are copied; step < 0 = none. */
 void rrl_log_run(rrl_log *log, const char *run);
