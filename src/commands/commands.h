@@ -19,6 +19,8 @@
     X(report, "DIR", 1, RRL_TAKES_ALWAYS, "tables from the records of a study or a run", "rrl report runs/quick")      \
     X(validate, "CONFIG", 1, RRL_TAKES_CONFIG, "strict check of a config; prints the resolved plan",                   \
       "rrl validate configs/quick.yaml --set training.batch_size=16")                                                  \
+    X(convert, "CONFIG", 1, RRL_TAKES_CONVERT, "model and adapter merged into a model folder",                         \
+      "rrl convert configs/train.yaml --set model.adapter=DIR --out models/merged")                                    \
     X(show, "FILE|DIR", 1, RRL_TAKES_SHOW, "a record: summary, one completion, progress, digest",                      \
       "rrl show runs/train --completion 0")
 

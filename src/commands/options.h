@@ -12,13 +12,15 @@
 #define RRL_OPTION_LIST(X)                                                                                             \
     X(set, LIST, {0}, 0, "KEY=VALUE", "change one key of the config; may be repeated")                                 \
     X(threads, INT, 0, 1, "N", "threads of each rank (default: model.cpu_threads, OMP_NUM_THREADS, cores / ranks)")    \
-    X(isa, TEXT, NULL, 0, "NAME", "CPU kernels: auto, portable, avx2, avx512, reference (same bits)")                  \
+    X(isa, TEXT, NULL, 0, "NAME", "CPU: auto, amx, avx512, avx2, portable, reference (same bits)")                     \
     X(resume, TEXT, NULL, 0, "CHECKPOINT", "resume from this checkpoint folder, not from the newest")                  \
     X(fresh, FLAG, false, 0, "", "move an existing output folder to NAME.old-N and start anew")                        \
     X(dry_run, FLAG, false, 0, "", "say what would be done, and do nothing")                                           \
     X(condition, INT, -1, 0, "N", "run condition N of the study and no other (rrl validate lists them from 0)")        \
     X(completion, INT, -1, 0, "N", "print completion N: text, answer, verdicts, ensemble, shaping, advantage")         \
     X(evaluation, TEXT, NULL, 0, "NAME", "completions of this evaluation (default: training, else the last)")          \
+    X(out, TEXT, NULL, 0, "DIR", "folder of the merged model; it must not hold a model")                               \
+    X(dtype, TEXT, NULL, 0, "NAME", "stored weights: auto (as in the base), float32, bfloat16, float16")               \
     X(digest, FLAG, false, 0, "", "print the SHA-256 of everything that is a pure function of the run")                \
     X(json, FLAG, false, 0, "", "the summary as one JSON object")                                                      \
     X(verbose, FLAG, false, 0, "", "log more; name the source line of an error")                                       \
@@ -41,6 +43,7 @@ enum {
     RRL_TAKES_RUN = RRL_TAKES_CONFIG | RRL_TAKES_resume | RRL_TAKES_fresh | RRL_TAKES_dry_run,
     RRL_TAKES_STUDY = (RRL_TAKES_RUN & ~RRL_TAKES_resume) | RRL_TAKES_condition,
     RRL_TAKES_STATUS = RRL_TAKES_ALWAYS | RRL_TAKES_set | RRL_TAKES_json,
+    RRL_TAKES_CONVERT = RRL_TAKES_CONFIG | RRL_TAKES_out | RRL_TAKES_dtype,
     RRL_TAKES_SHOW = RRL_TAKES_ALWAYS | RRL_TAKES_completion | RRL_TAKES_evaluation | RRL_TAKES_digest | RRL_TAKES_json,
 };
 
