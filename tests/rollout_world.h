@@ -13,6 +13,8 @@ typedef struct {
 
 /** family: "llama" or "qwen2", whose golden adapter fits the model in model_dir. */
 rrl_status world_open(world *w, const char *model_dir, const char *family, const char *isa, int threads);
+/** The same on a device of bf16 products. */
+rrl_status world_open_bf16(world *w, const char *model_dir, const char *family, const char *isa, int threads);
 void world_close(world *w);
 
 /** A golden model with more end tokens - 2, 5, 40 to 47, 86, 182 - so that completions have many lengths: a

@@ -55,11 +55,13 @@ static void print_layout(const rrl_setup *s, const rrl_options *o, int32_t slots
 }
 
 /* Bytes of one rank that generates and learns; the largest parts by name. */
-static void print_memory(const rrl_setup *s, const rrl_engine *e, bool trains) {
+static rrl_status print_memory(const rrl_setup *s, const rrl_engine *e, bool trains) {
     const rrl_config *c = s->config;
     int32_t longest = e->train.longest > e->test.longest ? e->train.longest : e->test.longest;
     int32_t slot_rows = (int32_t)(c->training.slot_rows > 0 ? c->training.slot_rows : c->generation.num_generations);
-    double weights = (double)rrl_model_bytes(&e->dims);
+    rrl_dtype dtype = RRL_F32;
+    RRL_TRY(rrl_engine_dtype(&dtype, c, e->model_dir));
+    double weights = (double)(dtype == RRL_F32 ? rrl_model_bytes(&e->dims) : rrl_model_bytes_bf16(&e->dims));
     double rollout = (double)rrl_rollout_bytes(&e->dims, (int32_t)c->generation.batch_limit,
                                                longest + (int32_t)c->generation.max_tokens);
     double slot = 0, optimiser = 0;
@@ -74,6 +76,7 @@ static void print_memory(const rrl_setup *s, const rrl_engine *e, bool trains) {
            "             training slot %.1f, adapter and optimiser %.1f, program %.0f\n",
            PROGRAM_MIB + (weights + rollout + slot + optimiser) / MIB, weights / MIB, rollout / MIB, slot / MIB,
            optimiser / MIB, PROGRAM_MIB);
+    return RRL_OK;
 }
 
 static rrl_status print_conditions(const rrl_config *c) {
@@ -135,7 +138,7 @@ rrl_status rrl_plan_print(const rrl_setup *s, const rrl_options *o, rrl_purpose 
     if (trains) print_geometry(c);
     print_sampling(c, e);
     print_layout(s, o, slots, trains);
-    if (e->dims.layers > 0) print_memory(s, e, trains);
+    if (e->dims.layers > 0) RRL_GOTO(print_memory(s, e, trains));
     print_work(c, e, trains);
     rc = print_notes(c);
 done:

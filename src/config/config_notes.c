@@ -76,7 +76,7 @@ rrl_status rrl_config_notes(char **out, const rrl_config *c) {
     RRL_GOTO(note_inert(&b, "training", rrl_section_child(root, "training")->section, &c->training));
     if (c->model.dtype == RRL_DTYPE_F16)
         RRL_GOTO(rrl_buffer_puts(
-            &b, "model.dtype float16: weights are read as float16 and computed in float32\n"));
+            &b, "model.dtype float16: weights are read as float16, rounded to bfloat16 and computed as with bfloat16\n"));
     if (c->training.use_cpu)
         RRL_GOTO(rrl_buffer_puts(&b, "training.use_cpu: true is taken as model.device: cpu\n"));
     if (c->experiment.mode == RRL_MODE_FIXTURE)

@@ -108,6 +108,21 @@ static rrl_status load_matrix(rrl_weight **out, rrl_model *m, checkpoint *ck, co
     return rc;
 }
 
+rrl_status rrl_model_dtype(rrl_dtype *out, const char *dir) {
+    rrl_safetensors *files = NULL;
+    RRL_TRY(rrl_safetensors_open_model(&files, dir));
+    const rrl_st_tensor *embedding = rrl_safetensors_find(files, "model.embed_tokens.weight");
+    rrl_dtype type = RRL_F32;
+    if (embedding) float_type(embedding->dtype, &type);
+    for (int64_t i = 0; i < rrl_safetensors_count(files); i++) {
+        const rrl_st_tensor *t = rrl_safetensors_at(files, i);
+        if (t->n_dims == 2 && t->dtype == RRL_ST_F32) type = RRL_F32;
+    }
+    rrl_safetensors_close(&files);
+    *out = type;
+    return RRL_OK;
+}
+
 static rrl_status load_vector(float *to, rrl_model *m, checkpoint *ck, const char *name, int64_t n) {
     const rrl_st_tensor *t = NULL;
     float *host = NULL;
@@ -146,16 +161,24 @@ static size_t rope_floats(const rrl_model_config *c) {
     return (size_t)c->max_positions * (size_t)(c->head_dim / 2);
 }
 
-size_t rrl_model_bytes(const rrl_model_config *c) {
+static size_t model_bytes(const rrl_model_config *c, size_t (*weight_bytes)(int64_t n, int64_t k)) {
     rrl_carver vectors = {0};
     carve_vectors(&vectors, c, NULL, NULL);
     size_t bytes = vectors.used + 2 * rope_floats(c) * sizeof(float);
     for (int module = 0; module < RRL_MODULES; module++) {
         int64_t n, k;
         rrl_module_shape(&n, &k, c, module);
-        bytes += (size_t)c->layers * rrl_cpu_weight_bytes(n, k);
+        bytes += (size_t)c->layers * weight_bytes(n, k);
     }
-    return bytes + (c->tied ? 1 : 2) * rrl_cpu_weight_bytes(c->vocab, c->hidden);
+    return bytes + (c->tied ? 1 : 2) * weight_bytes(c->vocab, c->hidden);
+}
+
+size_t rrl_model_bytes(const rrl_model_config *c) {
+    return model_bytes(c, rrl_cpu_weight_bytes);
+}
+
+size_t rrl_model_bytes_bf16(const rrl_model_config *c) {
+    return model_bytes(c, rrl_cpu_weight_bytes_bf16);
 }
 
 static rrl_status load_layer(rrl_model *m, checkpoint *ck, int32_t index) {

@@ -32,8 +32,12 @@ const rrl_model_config *rrl_model_dims(const rrl_model *m);
 rrl_device *rrl_model_device(const rrl_model *m);
 /** SHA-256 hex over the weight files and config.json. */
 const char *rrl_model_digest(const rrl_model *m);
-/** Bytes of packed weights and tables, for the memory plan (from config alone). */
+/** Type of the matrices in a folder: RRL_F32 where any is, else RRL_BF16 or RRL_F16, that of the embedding. Reads heads of
+ *  files only. Errors: RRL_ERR_DATA, RRL_ERR_IO. */
+rrl_status rrl_model_dtype(rrl_dtype *out, const char *dir);
+/** Bytes of packed weights and tables, for the memory plan (from config alone): on a device of f32 or bf16 products. */
 size_t rrl_model_bytes(const rrl_model_config *c);
+size_t rrl_model_bytes_bf16(const rrl_model_config *c);
 /** The same for an adapter: its trainable floats, and the bytes it holds on the device. 0 if a target is unknown. */
 int64_t rrl_config_adapter_size(const rrl_model_config *c, const rrl_adapter_spec *spec);
 size_t rrl_config_adapter_bytes(const rrl_model_config *c, const rrl_adapter_spec *spec);

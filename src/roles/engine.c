@@ -119,15 +119,25 @@ static rrl_status open_tokenizer(rrl_engine *e) {
                            m->chat_template[0] ? m->chat_template : NULL);
 }
 
+rrl_status rrl_engine_dtype(rrl_dtype *out, const rrl_config *config, const char *model_dir) {
+    rrl_dtype stored = RRL_F32;
+    int asked = config->model.dtype;
+    if (asked == RRL_DTYPE_AUTO) RRL_TRY(rrl_model_dtype(&stored, model_dir));
+    *out = asked == RRL_DTYPE_F32 || (asked == RRL_DTYPE_AUTO && stored == RRL_F32) ? RRL_F32 : RRL_BF16;
+    return RRL_OK;
+}
+
 static rrl_status open_model(rrl_engine *e, const rrl_team *team, const char *isa, int threads) {
     const rrl_config *c = e->config;
     int32_t longest = e->train.longest > e->test.longest ? e->train.longest : e->test.longest;
+    rrl_dtype dtype = RRL_F32;
     if (c->model.device == RRL_DEVICE_CUDA)
         return RRL_FAIL(RRL_ERR_CONFIG, "model.device cuda: this build has no CUDA back end; use cpu or auto");
-    if (c->model.dtype == RRL_DTYPE_BF16 || c->generation.kv_dtype == RRL_KV_BF16)
-        return RRL_FAIL(RRL_ERR_CONFIG, "%s bfloat16: this version computes in float32; use auto or float32",
-                        c->model.dtype == RRL_DTYPE_BF16 ? "model.dtype" : "generation.kv_dtype");
-    RRL_TRY(rrl_cpu_open(&e->device, isa ? isa : "auto", rrl_engine_threads(c, threads, team)));
+    if (c->generation.kv_dtype == RRL_KV_BF16)
+        return RRL_FAIL(RRL_ERR_CONFIG, "generation.kv_dtype bfloat16: this version keeps keys and values in float32; "
+                        "use auto or float32");
+    RRL_TRY(rrl_engine_dtype(&dtype, c, e->model_dir));
+    RRL_TRY(rrl_cpu_open_dtype(&e->device, dtype, isa ? isa : "auto", rrl_engine_threads(c, threads, team)));
     RRL_TRY(rrl_model_open(&e->model, e->device, e->model_dir));
     memcpy(e->model_digest, rrl_model_digest(e->model), sizeof e->model_digest);
     return rrl_rollout_open(&e->rollout, e->model, (int32_t)c->generation.batch_limit,

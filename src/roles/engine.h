@@ -40,6 +40,8 @@ rrl_status rrl_engine_open_plan(rrl_engine **out, const rrl_config *config, bool
 void rrl_engine_close(rrl_engine **e);
 /** Shape of the adapter that training.lora asks for; borrows from config. */
 rrl_adapter_spec rrl_engine_adapter_spec(const rrl_config *config);
+/** Products of the engine: RRL_F32 or RRL_BF16, from model.dtype and, where that is auto, from the weights in model_dir. */
+rrl_status rrl_engine_dtype(rrl_dtype *out, const rrl_config *config, const char *model_dir);
 /** Threads for this rank: given, else config, else OMP_NUM_THREADS, else the node's share: cores / ranks. */
 int rrl_engine_threads(const rrl_config *config, int given, const rrl_team *team);
 

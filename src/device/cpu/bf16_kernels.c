@@ -78,6 +78,23 @@ RRL_INLINE v16 v16_rounded(v16 x) {
 }
 #endif
 
+/* fma(x, w, acc) of bf16 x and w. Portable: the product of two 8-digit numbers is exact in double, and so is its sum with
+ * acc, or else the smaller one is too small to bring the sum near a tie of f32; so one rounding, without a library call. */
+#if defined(RRL_ISA_portable)
+RRL_INLINE v16 v16_chain(v16 x, v16 w, v16 acc) {
+    float a[RRL_LANES], b[RRL_LANES], c[RRL_LANES];
+    v16_store(a, x);
+    v16_store(b, w);
+    v16_store(c, acc);
+    for (int l = 0; l < RRL_LANES; ++l) c[l] = (float)((double)a[l] * (double)b[l] + (double)c[l]);
+    return v16_load(c);
+}
+#else
+RRL_INLINE v16 v16_chain(v16 x, v16 w, v16 acc) {
+    return v16_fma(x, w, acc);
+}
+#endif
+
 static void round_rows(void *to, const float *x, int64_t ld, int64_t rows, int64_t k) {
     float *t = to;
     for (int64_t at = 0; at < k; at += RRL_BF16_STEP)
@@ -110,8 +127,8 @@ RRL_INLINE void chains(float *acc, const float *x, const uint16_t *w, int64_t st
                 v16 xe = v16_set1(x[r * RRL_BF16_STEP + 2 * j]), xo = v16_set1(x[r * RRL_BF16_STEP + 2 * j + 1]);
 #pragma GCC unroll 2
                 for (int t = 0; t < tiles; ++t) {
-                    even[r][t] = v16_fma(xe, we[t], even[r][t]);
-                    odd[r][t] = v16_fma(xo, wo[t], odd[r][t]);
+                    even[r][t] = v16_chain(xe, we[t], even[r][t]);
+                    odd[r][t] = v16_chain(xo, wo[t], odd[r][t]);
                 }
             }
         }
