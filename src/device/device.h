@@ -9,7 +9,8 @@
  *   linear        acc = bias or 0; for k ascending acc = fma(x[k], w[n,k], acc)
  *   lora          u[j] = chain over k ascending from 0 of fma(xd[k], A[j,k], .); us[j] = scale * u[j];
  *                 y[n] continues: for j ascending y = fma(us[j], B[n,j], y)
- *   sums          16 lanes: element i goes to lane i % 16 in ascending i; then lane l += lane l+8, +4, +2, +1
+ *   sums          16 lanes: element i goes to lane i % 16 in ascending i (a product by fma); then lane l += lane l+8, +4,
+ *                 +2, +1
  *   attention     key blocks of RRL_KV_BLOCK at absolute positions in ascending order, online softmax, see below
  *   log-sum-exp   vocabulary blocks of RRL_VOCAB_BLOCK at absolute ids, block results joined in ascending order
  *   outer sums    over rows ascending, one fma chain per element */
@@ -147,7 +148,7 @@ typedef struct {
     rrl_status (*kv_copy)(rrl_device *d, const rrl_kv_pool *pool, const int32_t *from, const int32_t *to, int32_t n);
     /* causal attention of every row over positions 0..position[row] of its sequence. Per head and key block:
      * s[j] = (chain over d ascending of fma(q[d], k[j,d], .)) * scale; m' = max(m, max s); a = exp(m - m');
-     * p[j] = exp(s[j] - m'); lane sums l16[j % 16] = l16 * a + p (j ascending); o[d] = o * a, then for j ascending
+     * p[j] = exp(s[j] - m'); l16 *= a, then for j ascending l16[j % 16] += p[j]; o[d] = o * a, then for j ascending
      * o[d] = fma(p[j], v[j,d], o[d]). End: l = tree(l16), out = o / l, lse = m + log(l). lse [rows, heads] or empty. */
     rrl_status (*attention)(rrl_device *d, rrl_tensor out, rrl_tensor lse, rrl_tensor q, int32_t n_heads,
                             const rrl_kv_pool *pool, int32_t layer, const rrl_kv_table *table, const rrl_batch *b,
@@ -158,7 +159,8 @@ typedef struct {
     /* y[i] = x[row[i]] */
     rrl_status (*gather)(rrl_device *d, rrl_tensor y, rrl_tensor x, const int32_t *row);
     /* log-probability of target[i] at temperature[i], log-sum-exp (of logits / temperature) and entropy in nats of
-     * row i, without rows x vocabulary in memory. Any output but logp may be NULL. scratch [rows, RRL_VOCAB_BLOCK]. */
+     * row i, without rows x vocabulary in memory. logp = (z[target] - max) - log(sum), z = logit / temperature, taken
+     * at 1 where temperature is 0. Any output but logp may be NULL. scratch [rows, RRL_VOCAB_BLOCK]. */
     rrl_status (*lm_score)(rrl_device *d, float *logp, float *lse, float *entropy, rrl_tensor x, const rrl_weight *w,
                            const int32_t *target, const float *temperature, rrl_tensor scratch);
     /* Sample row i of logits [rows, vocabulary]: token, and its log-prob with exactly lm_score's order of sums.
@@ -175,8 +177,9 @@ typedef struct {
     rrl_status (*lora_backward)(rrl_device *d, float *da, float *db, rrl_tensor dx, rrl_tensor du, rrl_tensor dy,
                                 rrl_tensor x, rrl_tensor us, const rrl_lora *m, const rrl_batch *b,
                                 const rrl_lora_args *args);
-    /* dq, dk, dv from dout; q, k, v, out in rows (k, v after rope), keys by parents; dk, dv sums over queries in
-     * ascending row order. dq, dk, dv are overwritten. */
+    /* dq, dk, dv from dout; q, k, v, out in rows (k, v after rope), keys by parents (which have no parent themselves).
+     * p = exp(s * scale - lse), ds = (p * (dout . v - delta)) * scale, delta = dout . out by lanes; dq sums over keys
+     * ascending, dk and dv over the query heads of the kv head, within a head over query rows ascending. Overwritten. */
     rrl_status (*attention_backward)(rrl_device *d, rrl_tensor dq, rrl_tensor dk, rrl_tensor dv, rrl_tensor dout,
                                      rrl_tensor out, rrl_tensor lse, rrl_tensor q, rrl_tensor k, rrl_tensor v,
                                      int32_t n_heads, int32_t head_dim, const rrl_batch *b, const rrl_parents *p,
