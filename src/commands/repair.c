@@ -10,6 +10,7 @@ static void print_summary(const rrl_repair *r, bool dry) {
     printf("%" PRId64 " run%s looked through: %" PRId64 " file%s %sset aside, %" PRId64 " %smade again", r->runs,
            r->runs == 1 ? "" : "s", r->set_aside, r->set_aside == 1 ? "" : "s", dry ? "to be " : "", r->made_again,
            dry ? "to be " : "");
+    if (r->noted) printf(", %" PRId64 " noted", r->noted);
     if (r->busy) printf(", %" PRId64 " in use and left alone", r->busy);
     printf("%s\n", dry && (r->set_aside || r->made_again) ? "; nothing was changed (--dry-run)" : "");
 }

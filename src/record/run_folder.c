@@ -240,19 +240,26 @@ done:
     return rc;
 }
 
+static rrl_status set_sha256(cJSON *json, const char *key, const char *path) {
+    char hex[RRL_SHA256_HEX];
+    uint8_t sum[RRL_SHA256_BYTES];
+    RRL_TRY(rrl_sha256_file(sum, path));
+    rrl_sha256_hex(hex, sum);
+    return set_text(json, key, hex);
+}
+
 /* The digests of what a complete run left. */
 static rrl_status set_digests(cJSON *json, const char *dir) {
     rrl_status rc = RRL_OK;
-    char *adapter = NULL, record_hex[65], adapter_hex[RRL_SHA256_HEX];
-    uint8_t sum[RRL_SHA256_BYTES];
-    RRL_GOTO(rrl_record_digest(record_hex, dir));
-    RRL_GOTO(set_text(json, "record_digest", record_hex));
+    char *run = NULL, *adapter = NULL, record[65];
+    RRL_GOTO(rrl_path_join(&run, dir, "run.h5"));
     RRL_GOTO(rrl_path_join(&adapter, dir, "adapter/adapter_model.safetensors"));
-    if (!rrl_file_exists(adapter)) goto done;
-    RRL_GOTO(rrl_sha256_file(sum, adapter));
-    rrl_sha256_hex(adapter_hex, sum);
-    RRL_GOTO(set_text(json, "adapter_sha256", adapter_hex));
+    RRL_GOTO(rrl_record_digest(record, dir));
+    RRL_GOTO(set_text(json, "record_digest", record));
+    RRL_GOTO(set_sha256(json, "run_sha256", run));
+    if (rrl_file_exists(adapter)) RRL_GOTO(set_sha256(json, "adapter_sha256", adapter));
 done:
+    free(run);
     free(adapter);
     return rc;
 }
@@ -368,13 +375,15 @@ static void copy_digest(char out[65], const char *text) { snprintf(out, 65, "%s"
 rrl_status rrl_run_folder_digests(rrl_run_digests *out, const char *dir) {
     rrl_status rc = RRL_OK;
     cJSON *json = NULL;
-    const char *run = NULL, *record = NULL, *adapter = NULL;
+    const char *run = NULL, *record = NULL, *file = NULL, *adapter = NULL;
     RRL_GOTO(load(&json, dir));
     RRL_GOTO(rrl_json_string(&run, json, "digest", false, "run.json"));
     RRL_GOTO(rrl_json_string(&record, json, "record_digest", true, "run.json"));
+    RRL_GOTO(rrl_json_string(&file, json, "run_sha256", true, "run.json"));
     RRL_GOTO(rrl_json_string(&adapter, json, "adapter_sha256", true, "run.json"));
     copy_digest(out->run, run);
     copy_digest(out->record, record);
+    copy_digest(out->file, file);
     copy_digest(out->adapter, adapter);
 done:
     cJSON_Delete(json);

@@ -20,13 +20,14 @@ rrl_status rrl_run_folder_open(rrl_run_folder **out, rrl_run_state *state, const
 void rrl_run_folder_close(rrl_run_folder **f);
 /** run.json: status "running" | "checkpointed" | "complete" | "failed" with a reason; attempts and failures are kept. */
 rrl_status rrl_run_folder_status(rrl_run_folder *f, const char *status, const char *reason);
-/** run.json: complete, with the digests of record and adapter, which stand in their places. */
+/** run.json: complete, with the digests of run.h5 and adapter, which stand in their places. */
 rrl_status rrl_run_folder_complete(rrl_run_folder *f);
 
 /* What run.json knows to compare files with; "" = not known. */
 typedef struct {
     char run[65];     /* of configuration and inputs; a root attribute of every record file */
     char record[65];  /* rrl_record_digest of the complete run */
+    char file[65];    /* SHA-256 of its run.h5 */
     char adapter[65]; /* SHA-256 of adapter/adapter_model.safetensors of the complete run */
 } rrl_run_digests;
 rrl_status rrl_run_folder_digests(rrl_run_digests *out, const char *dir);

@@ -56,6 +56,21 @@ static rrl_status set_aside(run *r, const char *path, const char *reason) {
     return r->dry ? RRL_OK : rrl_quarantine(r->records, path);
 }
 
+/* For the user to know; nothing is done about it. */
+static rrl_status note(run *r, const char *path, const char *text) {
+    r->out->noted++;
+    return rrl_buffer_printf(&r->out->text, "  note        %s: %s\n", below(r, path), text);
+}
+
+/* *hex of a file, and whether it is the wanted one ("" = any). */
+static rrl_status matches(bool *same, char hex[RRL_SHA256_HEX], const char *path, const char *wanted) {
+    uint8_t sum[RRL_SHA256_BYTES];
+    RRL_TRY(rrl_sha256_file(sum, path));
+    rrl_sha256_hex(hex, sum);
+    *same = !wanted[0] || strcmp(hex, wanted) == 0;
+    return RRL_OK;
+}
+
 /* The last error is why. Only what is wrong with the data is; no memory or no permission says nothing of a file. */
 static rrl_status judge(run *r, rrl_status rc, const char *path) {
     char reason[512];
@@ -70,10 +85,24 @@ static const char *run_digest(const run *r) {
 
 /* --- the parts */
 
+/* Content is compared by digest. Other bytes of the file are those between the tables, and texts without a checksum of
+ * their own (configuration, provenance): that they changed is said, but makes no record worthless. */
+static rrl_status compare_run_file(run *r, const char *path) {
+    char found[65], hex[RRL_SHA256_HEX];
+    bool same = true;
+    bool comparable = r->digests.record[0] && (r->adapter || !r->digests.adapter[0]);
+    RRL_TRY(matches(&same, hex, path, r->digests.file));
+    if (same || !comparable) return RRL_OK;
+    RRL_TRY(rrl_record_digest(found, path));
+    if (strcmp(found, r->digests.record) != 0)
+        return RRL_FAIL(RRL_ERR_DATA, "content has digest %.12s, run.json says %.12s", found, r->digests.record);
+    return note(r, path, "is not the file that was written, but all tables are what they were; left in place");
+}
+
 /* *whole: run.h5 is there, reads to its end and is this run's. */
 static rrl_status check_run_file(run *r, bool *whole) {
     rrl_status rc = RRL_OK;
-    char *path = NULL, found[65];
+    char *path = NULL;
     rrl_record *record = NULL;
     *whole = false;
     RRL_GOTO(rrl_path_join(&path, r->dir, "run.h5"));
@@ -82,11 +111,7 @@ static rrl_status check_run_file(run *r, bool *whole) {
     if (rc == RRL_OK && run_digest(r) && strcmp(record->digest, r->digests.run) != 0)
         rc = RRL_FAIL(RRL_ERR_DATA, "belongs to another run (digest %.12s, run.json says %.12s)", record->digest,
                       r->digests.run);
-    if (rc == RRL_OK && r->digests.record[0] && (r->adapter || !r->digests.adapter[0])) {
-        RRL_GOTO(rrl_record_digest(found, path));
-        if (strcmp(found, r->digests.record) != 0)
-            rc = RRL_FAIL(RRL_ERR_DATA, "content has digest %.12s, run.json says %.12s", found, r->digests.record);
-    }
+    if (rc == RRL_OK) rc = compare_run_file(r, path);
     *whole = rc == RRL_OK;
     if (*whole && !r->known) { /* it knows whose it is */
         memcpy(r->digests.run, record->digest, sizeof r->digests.run - 1);
@@ -103,17 +128,15 @@ done:
 static rrl_status check_adapter(run *r) {
     rrl_status rc = RRL_OK;
     char *path = NULL, hex[RRL_SHA256_HEX];
-    uint8_t sum[RRL_SHA256_BYTES];
+    bool same = true;
     rrl_safetensors *tensors = NULL;
     RRL_GOTO(rrl_path_join(&path, r->dir, "adapter/adapter_model.safetensors"));
     if (!rrl_file_exists(path)) goto done;
     rc = rrl_safetensors_open(&tensors, path);
-    if (rc == RRL_OK && r->digests.adapter[0]) {
-        RRL_GOTO(rrl_sha256_file(sum, path));
-        rrl_sha256_hex(hex, sum);
-        if (strcmp(hex, r->digests.adapter) != 0)
-            rc = RRL_FAIL(RRL_ERR_DATA, "SHA-256 is %.12s, run.json says %.12s", hex, r->digests.adapter);
-    }
+    if (rc == RRL_OK) RRL_GOTO(matches(&same, hex, path, r->digests.adapter));
+    if (!same)
+        rc = RRL_FAIL(RRL_ERR_DATA, "SHA-256 is %.12s, run.json says %.12s; the records do not need it, --fresh makes both "
+                      "again", hex, r->digests.adapter);
     r->adapter = rc == RRL_OK;
     rc = judge(r, rc, path);
 done:

@@ -13,6 +13,7 @@ typedef struct {
     int64_t runs;       /* run folders with files */
     int64_t set_aside;  /* files and checkpoints (dry: that would be) */
     int64_t made_again; /* files (dry: that would be) */
+    int64_t noted;      /* files left in place though something is odd about them */
     int64_t busy;       /* run folders in use, which were not looked into */
     rrl_buffer text;    /* a line a run, and an indented line for each file that was damaged or made again */
 } rrl_repair;
