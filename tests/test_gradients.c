@@ -40,9 +40,7 @@ static void widen(double *to, const float *from, int n) {
     for (int i = 0; i < n; ++i) to[i] = from[i];
 }
 
-/* rms_norm
- * ---------------------------------------------------------------------------------------------------------
- */
+/* rms_norm */
 
 enum { NORM = 37 };
 typedef struct {
@@ -76,8 +74,7 @@ static void check_rms_norm(rrl_device *d) {
     CHECK(dx[3] == once + once);
 }
 
-/* linear and LoRA
- * -------------------------------------------------------------------------------------------------- */
+/* linear and LoRA */
 
 enum { ROWS = 5, IN = 21, OUT = 35, RANK = 3, R16 = 16, MODULE = 4, ITERATION = 1 };
 typedef struct {
@@ -156,8 +153,7 @@ static void check_layer(rrl_device *d, float p) {
     d->ops->weight_free(d, &packed);
 }
 
-/* rope: the inverse is the transposed rotation
- * ---------------------------------------------------------------------- */
+/* rope: the inverse is the transposed rotation */
 
 static void check_rope(rrl_device *d) {
     enum { DIM = 6, HEADS = 2 };
@@ -183,8 +179,7 @@ static void check_rope(rrl_device *d) {
     for (int i = 0; i < DIM * HEADS; ++i) CHECK_NEAR(x[i], kept[i], tolerance(12));
 }
 
-/* attention: a prompt of 34 rows and two completions that see it, 4 heads on 2 kv heads
- * ------------------------------- */
+/* attention: a prompt of 34 rows and two completions that see it, 4 heads on 2 kv heads */
 
 enum {
     PROMPT = 34,
@@ -285,9 +280,7 @@ static void check_attention(rrl_device *d) {
     }
 }
 
-/* swiglu
- * -----------------------------------------------------------------------------------------------------------
- */
+/* swiglu */
 
 typedef struct {
     double gate, up;
@@ -314,8 +307,7 @@ static void check_swiglu(rrl_device *d) {
     }
 }
 
-/* the language-model head over two vocabulary blocks
- * ----------------------------------------------------------------- */
+/* the language-model head over two vocabulary blocks */
 
 enum { HIDDEN = 9, VOCABULARY = 700, SCORED = 3 };
 typedef struct {
@@ -370,8 +362,7 @@ static void check_head(rrl_device *d) {
     d->ops->weight_free(d, &packed);
 }
 
-/* gather and scatter_add are transposes: <gather(x), y> = <x, scatter(y)>, exact with small integers
- * ------------------- */
+/* gather and scatter_add are transposes: <gather(x), y> = <x, scatter(y)>, exact with small integers */
 
 static void check_gather(rrl_device *d) {
     float x[8] = {1, 2, 3, 4, 5, 6, 7, 8}, y[6], z[8] = {0}, c[6] = {3, -1, 2, 5, -4, 1};
@@ -385,8 +376,7 @@ static void check_gather(rrl_device *d) {
     CHECK(y[0] == 5 && y[2] == 1 && z[4] == -1 && z[6] == 0);
 }
 
-/* the optimiser, written again with libm
- * ----------------------------------------------------------------------------- */
+/* the optimiser, written again with libm */
 
 static void check_adamw(rrl_device *d) {
     enum { N = 20 };

@@ -31,9 +31,7 @@ static double double_of_bits(uint64_t u) {
     return x;
 }
 
-/* f32
- * ------------------------------------------------------------------------------------------------------------
- */
+/* f32 */
 
 float rrl_expf(float x) {
     if (x > 88.7228394f) return INFINITY;
@@ -88,9 +86,7 @@ float rrl_logf(float x) {
     return fmaf(ef, 0.693359375f, f + y);
 }
 
-/* f64
- * ------------------------------------------------------------------------------------------------------------
- */
+/* f64 */
 
 /* e^(x + low) for |low| tiny against x */
 static double exp_with_low(double x, double low) {

@@ -57,9 +57,7 @@ static bool same_shape(rrl_tensor a, rrl_tensor b) {
     return a.rows == b.rows && a.cols == b.cols;
 }
 
-/* memory
- * -----------------------------------------------------------------------------------------------------------
- */
+/* memory */
 
 static rrl_status op_alloc(rrl_device *d, void **out, size_t bytes, const char *what) {
     return rrl_alloc_aligned(out, bytes ? bytes : 1, 1, what);
@@ -87,9 +85,7 @@ static void op_weight_free(rrl_device *d, rrl_weight **w) {
     rrl_weight_free_cpu(w);
 }
 
-/* forward
- * ----------------------------------------------------------------------------------------------------------
- */
+/* forward */
 
 static rrl_status op_embed(rrl_device *d, rrl_tensor y, const rrl_weight *w, const rrl_batch *b) {
     RRL_TRY(check(y.cols == w->k && y.rows == b->n_rows, "embed's output"));
@@ -258,9 +254,7 @@ static rrl_status op_sample(rrl_device *d, int32_t *token, float *logp, rrl_tens
     return rrl_cpu_sample_kept(d, token, logp, NULL, logits, rows);
 }
 
-/* backward
- * ---------------------------------------------------------------------------------------------------------
- */
+/* backward */
 
 static rrl_status op_rms_norm_backward(rrl_device *d, rrl_tensor dx, rrl_tensor dy, rrl_tensor x,
                                        const float *w, float eps, bool accumulate) {
@@ -332,15 +326,14 @@ static rrl_status op_lm_backward(rrl_device *d, rrl_tensor dx, rrl_tensor x, con
                                  const float *dlogp, rrl_tensor scratch) {
     RRL_TRY(check(x.cols == w->k && same_shape(dx, x), "lm_backward's operands"));
     RRL_TRY(check(scratch.rows >= x.rows && scratch.cols == RRL_VOCAB_BLOCK, "lm_backward's scratch"));
-    rrl_lm_backward_job job = {dx, x, w, target, temperature, lse, dlogp, scratch, score_chunk(d, x.rows),
+    rrl_lm_backward_job job = {dx,  x, w, target, temperature, lse, dlogp, scratch, score_chunk(d, x.rows),
                                NULL};
     run_lm_backward(d, &job, blocks_of(x.rows, job.chunk),
                     2.0 * (double)x.rows * (double)w->n * (double)w->k);
     return RRL_OK;
 }
 
-/* trainable vectors
- * ------------------------------------------------------------------------------------------------ */
+/* trainable vectors */
 
 static rrl_status op_lora_pack(rrl_device *d, const rrl_lora *m) {
     int32_t r16 = (m->r + RRL_LANES - 1) / RRL_LANES * RRL_LANES;
