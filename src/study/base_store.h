@@ -4,8 +4,8 @@
 
 #include "study/study.h"
 
-/** Path of STUDY/base/seed-S.h5, made if it is not there or belongs to another digest; collective over the team. Where
- *  another team is making it, waits for that. The caller frees *out. */
+/** Path of STUDY/base/seed-S.h5, made if it is not there; collective over the team. study.json vouches that what stands in
+ *  the folder belongs to this study. Where another team is making it, waits for that. The caller frees *out. */
 rrl_status rrl_base_store_get(char **out, rrl_team *team, rrl_engine *engine, const rrl_config *study,
                               const rrl_condition *condition);
 
