@@ -3,8 +3,8 @@
  * One packed layout serves every path. W [n,k] is cut into panels of 32 outputs; a panel is a list of steps of 32 k; a
  * step is two tiles of 16 outputs; a tile is 16 rows of 16 pairs, row j holding W[n][2j], W[n][2j+1] for its 16 outputs:
  *     t[panel][step][2][16 pairs][16 n][2]      1 KiB a tile, read strictly forward, zeros beyond n and k
- * Activations are rounded once into tiles of 16 rows, [tile][step][16 rows][32 k], zeros beyond rows and k: bf16 for the
- * tile instruction, the same values as f32 for the others.
+ * Activations are rounded once, in blocks of 32 rows, each path in the layout its micro-kernel reads forward: bf16 for the
+ * tile instruction, the same values as f32 for the others; zeros beyond k.
  *
  * One order, that of the instruction TDPBF16PS, so that all paths give the same bits: acc starts at 0; per step of 32 k
  * e = fma chain over even k from 0, o = fma chain over odd k from 0, acc = acc + (e + o). Numbers and results that are
@@ -21,7 +21,6 @@
 enum {
     RRL_BF16_PANEL = 32, /* outputs */
     RRL_BF16_STEP = 32,  /* k */
-    RRL_BF16_ROWS = 16,  /* rows of a tile of activations */
     RRL_BF16_TILE = 512, /* elements of a tile */
     RRL_BF16_BLOCK = 32, /* rows and outputs of a block of results */
 };
@@ -32,9 +31,9 @@ typedef struct {
     uint16_t *t;
 } rrl_bf16_weight;
 
-/* Rounded activations of one path. */
+/* Rounded activations of one path: blocks of 32 rows. */
 typedef struct {
-    int64_t rows, k, tiles, steps;
+    int64_t rows, k, blocks, steps;
     char *t;
 } rrl_bf16_rows;
 
@@ -54,9 +53,9 @@ typedef struct {
     /* this thread computes as the products want it; end gets what begin returned */
     unsigned (*begin)(void);
     void (*end)(unsigned state);
-    /* one tile of `rows` <= 16 rows: to [steps][16][32] */
+    /* a block of `rows` <= 32 rows; the layout is a function of rows */
     void (*round)(void *to, const float *x, int64_t ld, int64_t rows, int64_t k);
-    /* acc [32][32] of rows <= 32 (one or two tiles) times one panel; rows beyond are undefined. Meanwhile `lines` cache
+    /* acc [32][32] of a block of activations times one panel; rows beyond are undefined. Meanwhile `lines` cache
      * lines a step are fetched from `next`. */
     void (*block)(float *acc, const void *x, int64_t rows, const uint16_t *w, int64_t steps, const void *next, int lines);
     void (*put)(const rrl_bf16_target *y, const float *acc, int64_t rows, int64_t cols);
@@ -124,7 +123,7 @@ typedef struct {
 size_t rrl_bf16_rows_bytes(const rrl_bf16_engine *e, int64_t rows, int64_t k);
 /** x [rows,k] of row stride ld rounded into `room`. */
 rrl_bf16_rows rrl_bf16_round(const rrl_bf16_engine *e, void *room, const float *x, int64_t ld, int64_t rows, int64_t k);
-/** Rows [row, row + rows) of x: from a multiple of 16 on, or within one tile (not for the tile instruction). */
+/** Rows [row, row + rows) of x: whole blocks (the last one of x as it is); the reference also takes single rows. */
 rrl_bf16_rows rrl_bf16_rows_part(const rrl_bf16_engine *e, const rrl_bf16_rows *x, int64_t row, int64_t rows);
 /** Panels [p, p + count) of W^T into `room` of rrl_bf16_bytes of that shape. */
 rrl_bf16_weight rrl_bf16_transpose(const rrl_bf16_engine *e, void *room, const rrl_bf16_weight *w, int64_t p,

@@ -8,6 +8,8 @@
 #include "device/cpu/bf16.h"
 #include "device/cpu/bf16_tiles.h"
 
+enum { ROWS = 16 }; /* of a tile */
+
 static inline __attribute__((always_inline)) void fetch(const char **next, const int lines) {
 #pragma GCC unroll 32
     for (int i = 0; i < lines; ++i) _mm_prefetch(*next + i * 64, _MM_HINT_T1);
@@ -58,7 +60,7 @@ static inline __attribute__((always_inline)) void one_tile(float *acc, const uin
 
 static void block(float *acc, const void *x, int64_t rows, const uint16_t *w, int64_t steps, const void *next,
                   int lines) {
-    const bool two = rows > RRL_BF16_ROWS;
+    const bool two = rows > ROWS;
     switch (lines) {
 #define CASE(n)                                                                                                        \
     case n:                                                                                                            \
@@ -78,9 +80,8 @@ static void block(float *acc, const void *x, int64_t rows, const uint16_t *w, in
     }
 }
 
-/* The conversion instruction is rrl_bf16_of: nearest even, quiet NaN, denormals 0, whatever the thread's state. */
-static void round_rows(void *to, const float *x, int64_t ld, int64_t rows, int64_t k) {
-    uint16_t *t = to;
+/* One tile of rows, [steps][16][32]. */
+static void round_tile(uint16_t *t, const float *x, int64_t ld, int64_t rows, int64_t k) {
     for (int64_t at = 0; at < k; at += RRL_BF16_STEP, t += RRL_BF16_TILE) {
         const __mmask32 here = k - at < 32 ? (__mmask32)((1u << (k - at)) - 1u) : 0xffffffffu;
         for (int64_t r = 0; r < rows; ++r) {
@@ -89,20 +90,16 @@ static void round_rows(void *to, const float *x, int64_t ld, int64_t rows, int64
             __m512 hi = _mm512_maskz_loadu_ps((__mmask16)(here >> 16), from + 16);
             _mm512_storeu_si512(t + r * 32, (__m512i)_mm512_cvtne2ps_pbh(hi, lo));
         }
-        for (int64_t r = rows; r < RRL_BF16_ROWS; ++r) _mm512_storeu_si512(t + r * 32, _mm512_setzero_si512());
+        for (int64_t r = rows; r < ROWS; ++r) _mm512_storeu_si512(t + r * 32, _mm512_setzero_si512());
     }
 }
 
-/* Full rows of a large, aligned result go past the caches; others as avx512 does it. */
-static void put(const rrl_bf16_target *y, const float *acc, int64_t rows, int64_t cols) {
-    if (!y->past_caches || y->accumulate || y->bias) {
-        rrl_bf16_put_avx512(y, acc, rows, cols);
-        return;
-    }
-    for (int64_t r = 0; r < rows; ++r) {
-        _mm512_stream_ps(y->y + r * y->ld, _mm512_load_ps(acc + r * RRL_BF16_BLOCK));
-        _mm512_stream_ps(y->y + r * y->ld + 16, _mm512_load_ps(acc + r * RRL_BF16_BLOCK + 16));
-    }
+/* Two tiles, the second only where it has rows. The conversion instruction is rrl_bf16_of: nearest even, quiet NaN,
+ * denormals 0, whatever the thread's state. */
+static void round_rows(void *to, const float *x, int64_t ld, int64_t rows, int64_t k) {
+    const int64_t steps = (k + RRL_BF16_STEP - 1) / RRL_BF16_STEP;
+    round_tile(to, x, ld, rows < ROWS ? rows : ROWS, k);
+    if (rows > ROWS) round_tile((uint16_t *)to + steps * RRL_BF16_TILE, x + ROWS * ld, ld, rows - ROWS, k);
 }
 
 /* For each job anew: other libraries in the process release the tiles. */
@@ -117,7 +114,6 @@ static unsigned begin(void) {
 }
 
 static void end(unsigned state) {
-    _mm_sfence(); /* what went past the caches is seen by the other threads */
     TILE_RELEASE();
     rrl_bf16_flush_end(state);
 }
@@ -128,5 +124,5 @@ const rrl_bf16_kernels rrl_bf16_amx = {.isa = "amx",
                                        .end = end,
                                        .round = round_rows,
                                        .block = block,
-                                       .put = put,
+                                       .put = rrl_bf16_put_avx512,
                                        .transpose = rrl_bf16_transpose_avx512};

@@ -4,17 +4,16 @@
 
 #include "device/cpu/bf16.h"
 
-/* A block whose exact sums tell every output apart, and one rounding that only the tile order gives. */
+/* A block of numbers of full width and many sizes, whose sums show order and layout. */
 static bool right_bits(void) {
     _Alignas(64) float x[32 * 32], acc[32 * 32];
     _Alignas(64) uint16_t rounded[2 * RRL_BF16_TILE], w[2 * RRL_BF16_TILE];
     for (int i = 0; i < 32 * 32; ++i) {
-        x[i] = (float)(i % 61 - 30) * 0x1p-3f;
-        w[i] = rrl_bf16_of((float)(i % 53 - 26) * 0x1.04p-2f);
+        x[i] = (float)(i % 251 - 125) * (float)(1 << i % 13);
+        w[i] = rrl_bf16_of((float)(i % 241 - 120) * (float)(1 << i % 11));
     }
     unsigned state = rrl_bf16_amx.begin();
-    rrl_bf16_amx.round(rounded, x, 32, 16, 32);
-    rrl_bf16_amx.round(rounded + RRL_BF16_TILE, x + 16 * 32, 32, 16, 32);
+    rrl_bf16_amx.round(rounded, x, 32, 32, 32);
     rrl_bf16_amx.block(acc, rounded, 32, w, 1, w, 0);
     rrl_bf16_amx.end(state);
     bool same = true;

@@ -8,10 +8,14 @@
 /* Below this many multiply-adds waking a thread costs more than it brings. */
 static const double ALONE = 1e6;
 /* Rows of a chunk stay in the second cache while its panels pass. */
-enum { CHUNK_TILES = 16, CHUNK_BYTES = 1 << 20, FAR_BYTES = 1 << 21, LINES = 32 };
+enum { CHUNK_BLOCKS = 8, CHUNK_BYTES = 1 << 20, FAR_BYTES = 1 << 21, LINES = 32 };
 
-static int64_t tile_bytes(const rrl_bf16_engine *e, int64_t steps) {
-    return steps * RRL_BF16_TILE * e->kernels->width;
+static int64_t block_bytes(const rrl_bf16_engine *e, int64_t steps) {
+    return steps * RRL_BF16_BLOCK * RRL_BF16_STEP * e->kernels->width;
+}
+
+static int64_t blocks_of(int64_t rows) {
+    return (rows + RRL_BF16_BLOCK - 1) / RRL_BF16_BLOCK;
 }
 
 /* Pieces of a job, each with this thread set up for products. */
@@ -40,8 +44,7 @@ static void run(const rrl_bf16_engine *e, void (*piece)(const void *job, int64_t
 /* --- activations */
 
 size_t rrl_bf16_rows_bytes(const rrl_bf16_engine *e, int64_t rows, int64_t k) {
-    int64_t tiles = (rows + RRL_BF16_ROWS - 1) / RRL_BF16_ROWS, steps = (k + RRL_BF16_STEP - 1) / RRL_BF16_STEP;
-    return (size_t)(tiles * tile_bytes(e, steps));
+    return (size_t)(blocks_of(rows) * block_bytes(e, (k + RRL_BF16_STEP - 1) / RRL_BF16_STEP));
 }
 
 typedef struct {
@@ -51,32 +54,32 @@ typedef struct {
     int64_t ld;
 } round_job;
 
-/* unit: tile of 16 rows */
-static void round_tiles(const void *job, int64_t begin, int64_t end) {
+/* unit: block */
+static void round_blocks(const void *job, int64_t begin, int64_t end) {
     const round_job *j = job;
-    for (int64_t t = begin; t < end; ++t) {
-        int64_t row = t * RRL_BF16_ROWS;
-        j->e->kernels->round(j->to.t + t * tile_bytes(j->e, j->to.steps), j->x + row * j->ld, j->ld,
-                             rrl_min(RRL_BF16_ROWS, j->to.rows - row), j->to.k);
+    for (int64_t i = begin; i < end; ++i) {
+        int64_t row = i * RRL_BF16_BLOCK;
+        j->e->kernels->round(j->to.t + i * block_bytes(j->e, j->to.steps), j->x + row * j->ld, j->ld,
+                             rrl_min(RRL_BF16_BLOCK, j->to.rows - row), j->to.k);
     }
 }
 
 rrl_bf16_rows rrl_bf16_round(const rrl_bf16_engine *e, void *room, const float *x, int64_t ld, int64_t rows, int64_t k) {
     const rrl_bf16_rows to = {.rows = rows,
                               .k = k,
-                              .tiles = (rows + RRL_BF16_ROWS - 1) / RRL_BF16_ROWS,
+                              .blocks = blocks_of(rows),
                               .steps = (k + RRL_BF16_STEP - 1) / RRL_BF16_STEP,
                               .t = room};
     const round_job job = {e, to, x, ld};
-    run(e, round_tiles, &job, to.tiles, 1 + to.tiles / (4 * e->threads), 20.0 * (double)rows * (double)k);
+    run(e, round_blocks, &job, to.blocks, 1 + to.blocks / (4 * e->threads), 20.0 * (double)rows * (double)k);
     return to;
 }
 
 rrl_bf16_rows rrl_bf16_rows_part(const rrl_bf16_engine *e, const rrl_bf16_rows *x, int64_t row, int64_t rows) {
     rrl_bf16_rows part = *x;
     part.rows = rows;
-    part.tiles = (rows + RRL_BF16_ROWS - 1) / RRL_BF16_ROWS;
-    part.t += row / RRL_BF16_ROWS * tile_bytes(e, x->steps) + row % RRL_BF16_ROWS * RRL_BF16_STEP * e->kernels->width;
+    part.blocks = blocks_of(rows);
+    part.t += row * x->steps * RRL_BF16_STEP * e->kernels->width;
     return part;
 }
 
@@ -114,7 +117,7 @@ typedef struct {
     rrl_bf16_target y;
     const rrl_bf16_rows *x;
     const rrl_bf16_weight *w;
-    int64_t chunk, units; /* row tiles a chunk; unit = chunk * panels + panel */
+    int64_t chunk, units; /* blocks of rows a chunk; unit = chunk * panels + panel */
     _Atomic int64_t *next;
 } gemm_job;
 
@@ -122,21 +125,21 @@ typedef struct {
 static void unit(const gemm_job *j, int64_t at, int64_t then) {
     const rrl_bf16_kernels *kernels = j->e->kernels;
     const int64_t steps = j->w->steps, panel = at % j->w->panels;
-    const int64_t tile0 = at / j->w->panels * j->chunk, tile1 = rrl_min(tile0 + j->chunk, j->x->tiles);
+    const int64_t first = at / j->w->panels * j->chunk, blocks = rrl_min(j->chunk, j->x->blocks - first);
+    const int64_t cols = rrl_min(RRL_BF16_PANEL, j->w->n - panel * RRL_BF16_PANEL);
     const uint16_t *w = j->w->t + panel * steps * 2 * RRL_BF16_TILE;
     const char *next = (const char *)(j->w->t + then % j->w->panels * steps * 2 * RRL_BF16_TILE);
-    const int64_t blocks = (tile1 - tile0 + 1) / 2, cols = rrl_min(RRL_BF16_PANEL, j->w->n - panel * RRL_BF16_PANEL);
     _Alignas(64) float acc[RRL_BF16_BLOCK * RRL_BF16_BLOCK];
     int lines = 1;
     while (lines * blocks < LINES) lines *= 2;
-    for (int64_t i = 0, t = tile0; i < blocks; ++i, t += 2) {
-        const int64_t row = t * RRL_BF16_ROWS, rows = rrl_min(RRL_BF16_BLOCK, j->x->rows - row);
+    for (int64_t i = 0; i < blocks; ++i) {
+        const int64_t row = (first + i) * RRL_BF16_BLOCK, rows = rrl_min(RRL_BF16_BLOCK, j->x->rows - row);
         rrl_bf16_target y = j->y;
         y.y += row * y.ld + panel * RRL_BF16_PANEL;
         if (y.bias) y.bias += panel * RRL_BF16_PANEL;
         y.past_caches = y.past_caches && cols == RRL_BF16_PANEL;
-        kernels->block(acc, j->x->t + t * tile_bytes(j->e, steps), rows, w, steps, next + i * lines * steps * 64,
-                       then < j->units && i * lines < LINES ? lines : 0);
+        kernels->block(acc, j->x->t + (first + i) * block_bytes(j->e, steps), rows, w, steps,
+                       next + i * lines * steps * 64, then < j->units && i * lines < LINES ? lines : 0);
         kernels->put(&y, acc, rows, cols);
     }
 }
@@ -153,9 +156,9 @@ static void share(const void *job, int64_t begin, int64_t end) {
 
 void rrl_bf16_gemm(const rrl_bf16_engine *e, rrl_bf16_target y, const rrl_bf16_rows *x, const rrl_bf16_weight *w) {
     _Atomic int64_t next = 0;
-    int64_t chunk = rrl_min(CHUNK_TILES, CHUNK_BYTES / tile_bytes(e, w->steps) / 2 * 2);
-    if (chunk < 2) chunk = 2;
+    int64_t chunk = rrl_min(CHUNK_BLOCKS, CHUNK_BYTES / block_bytes(e, w->steps));
+    if (chunk < 1) chunk = 1;
     y.past_caches = x->rows * w->n * (int64_t)sizeof(float) > FAR_BYTES && y.ld % 16 == 0 && ((uintptr_t)y.y & 63) == 0;
-    const gemm_job job = {e, y, x, w, chunk, (x->tiles + chunk - 1) / chunk * w->panels, &next};
+    const gemm_job job = {e, y, x, w, chunk, (x->blocks + chunk - 1) / chunk * w->panels, &next};
     run(e, share, &job, e->threads, 1, (double)x->rows * (double)w->n * (double)w->k);
 }

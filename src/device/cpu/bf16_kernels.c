@@ -10,13 +10,13 @@
 #define RRL_BF16_OWN static
 #endif
 
-/* Rows x tiles of 16 outputs whose even and odd chains live in registers. */
+/* Rows of a group, whose even and odd chains of 16 outputs live in registers: 2 x 14 of 32 zmm, 2 x 3 x 2 of 16 ymm. */
 #if defined(RRL_ISA_avx512)
-enum { MAX_ROWS = 6, TILES = 2 };
+enum { MAX_ROWS = 14, PAIRED_ROWS = 6 };
 #elif defined(RRL_ISA_avx2)
-enum { MAX_ROWS = 3, TILES = 1 };
+enum { MAX_ROWS = 3, PAIRED_ROWS = 1 };
 #else
-enum { MAX_ROWS = 2, TILES = 1 };
+enum { MAX_ROWS = 2, PAIRED_ROWS = 0 };
 #endif
 
 /* 16 pairs of bf16: the even ones, the odd ones. v16_rounded: the nearest bf16 values, as rrl_bf16_of. */
@@ -78,6 +78,15 @@ RRL_INLINE v16 v16_rounded(v16 x) {
 }
 #endif
 
+/* A store to an aligned place that is not to be kept in the caches, where there is one. */
+RRL_INLINE void v16_store_past(float *p, v16 a) {
+#if defined(RRL_ISA_avx512)
+    _mm512_stream_ps(p, a);
+#else
+    v16_store(p, a);
+#endif
+}
+
 /* fma(x, w, acc) of bf16 x and w. Portable: the product of two 8-digit numbers is exact in double, and so is its sum with
  * acc, or else the smaller one is too small to bring the sum near a tie of f32; so one rounding, without a library call. */
 #if defined(RRL_ISA_portable)
@@ -95,87 +104,117 @@ RRL_INLINE v16 v16_chain(v16 x, v16 w, v16 acc) {
 }
 #endif
 
-static void round_rows(void *to, const float *x, int64_t ld, int64_t rows, int64_t k) {
-    float *t = to;
-    for (int64_t at = 0; at < k; at += RRL_BF16_STEP)
-        for (int64_t r = 0; r < RRL_BF16_ROWS; ++r, t += RRL_BF16_STEP)
-            for (int c = 0; c < RRL_BF16_STEP; c += RRL_LANES) {
-                int left = r < rows ? v16_left(at + c, k) : 0;
-                v16_store(t + c, left > 0 ? v16_rounded(v16_load_left(x + r * ld + at + c, left)) : v16_zero());
-            }
+/* Groups of equal height; group g has rows [group_row(g), group_row(g + 1)). */
+static int64_t groups_of(int64_t rows) {
+    return (rows + MAX_ROWS - 1) / MAX_ROWS;
+}
+static int64_t group_row(int64_t rows, int64_t g) {
+    return rows * g / groups_of(rows);
 }
 
-/* `rows` and `tiles` are constants where this is expanded. acc stays in the first cache: the chains fill the registers. */
-RRL_INLINE void chains(float *acc, const float *x, const uint16_t *w, int64_t steps, const int rows, const int tiles) {
+/* [group][step][row of the group][32] */
+static void round_rows(void *to, const float *x, int64_t ld, int64_t rows, int64_t k) {
+    float *t = to;
+    for (int64_t g = 0; g < groups_of(rows); ++g)
+        for (int64_t at = 0; at < k; at += RRL_BF16_STEP)
+            for (int64_t r = group_row(rows, g); r < group_row(rows, g + 1); ++r, t += RRL_BF16_STEP)
+                for (int c = 0; c < RRL_BF16_STEP; c += RRL_LANES) {
+                    int left = v16_left(at + c, k);
+                    v16_store(t + c, left > 0 ? v16_rounded(v16_load_left(x + r * ld + at + c, left)) : v16_zero());
+                }
+}
+
+/* `halves` times 16 outputs of a group; it and `rows` are constants where this is expanded. acc stays in the first cache:
+ * the chains fill the registers. */
+RRL_INLINE void chains(float *acc, const float *x, const uint16_t *w, int64_t steps, const char *next, const int lines,
+                       const int rows, const int halves) {
     for (int r = 0; r < rows; ++r)
-        for (int t = 0; t < tiles; ++t) v16_store(acc + r * RRL_BF16_BLOCK + t * RRL_LANES, v16_zero());
-    for (int64_t s = 0; s < steps; ++s, x += RRL_BF16_TILE, w += 2 * RRL_BF16_TILE) {
-        v16 even[6][2], odd[6][2];
-#pragma GCC unroll 6
+        for (int h = 0; h < halves; ++h) v16_store(acc + r * RRL_BF16_BLOCK + h * RRL_LANES, v16_zero());
+    for (int64_t s = 0; s < steps; ++s, x += rows * RRL_BF16_STEP, w += 2 * RRL_BF16_TILE, next += lines * 64) {
+        v16 even[MAX_ROWS][2], odd[MAX_ROWS][2];
+#pragma GCC unroll 14
         for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
-            for (int t = 0; t < tiles; ++t) even[r][t] = odd[r][t] = v16_zero();
-        for (int j = 0; j < RRL_BF16_STEP / 2; ++j) {
+            for (int h = 0; h < halves; ++h) even[r][h] = odd[r][h] = v16_zero();
+        for (int j = 0, fetched = 0; j < RRL_BF16_STEP / 2; ++j) {
             v16 we[2], wo[2];
 #pragma GCC unroll 2
-            for (int t = 0; t < tiles; ++t) {
-                we[t] = v16_even(w + t * RRL_BF16_TILE + j * 32);
-                wo[t] = v16_odd(w + t * RRL_BF16_TILE + j * 32);
+            for (int h = 0; h < halves; ++h) {
+                we[h] = v16_even(w + h * RRL_BF16_TILE + j * 32);
+                wo[h] = v16_odd(w + h * RRL_BF16_TILE + j * 32);
             }
-#pragma GCC unroll 6
+            for (; lines > 0 && fetched < (j + 1) * lines / 16; ++fetched)
+                __builtin_prefetch(next + fetched * 64, 0, 2);
+#pragma GCC unroll 14
             for (int r = 0; r < rows; ++r) {
                 v16 xe = v16_set1(x[r * RRL_BF16_STEP + 2 * j]), xo = v16_set1(x[r * RRL_BF16_STEP + 2 * j + 1]);
 #pragma GCC unroll 2
-                for (int t = 0; t < tiles; ++t) {
-                    even[r][t] = v16_chain(xe, we[t], even[r][t]);
-                    odd[r][t] = v16_chain(xo, wo[t], odd[r][t]);
+                for (int h = 0; h < halves; ++h) {
+                    even[r][h] = v16_chain(xe, we[h], even[r][h]);
+                    odd[r][h] = v16_chain(xo, wo[h], odd[r][h]);
                 }
             }
         }
-#pragma GCC unroll 6
+#pragma GCC unroll 14
         for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
-            for (int t = 0; t < tiles; ++t) {
-                float *to = acc + r * RRL_BF16_BLOCK + t * RRL_LANES;
-                v16_store(to, v16_add(v16_load(to), v16_add(even[r][t], odd[r][t])));
+            for (int h = 0; h < halves; ++h) {
+                float *to = acc + r * RRL_BF16_BLOCK + h * RRL_LANES;
+                v16_store(to, v16_add(v16_load(to), v16_add(even[r][h], odd[r][h])));
             }
     }
 }
 
-/* Up to 16 rows, in groups of equal height. */
-static void tile_rows(float *acc, const float *x, int rows, const uint16_t *w, int64_t steps) {
-    int groups = (rows + MAX_ROWS - 1) / MAX_ROWS;
-    for (int half = 0; half < 2; half += TILES)
-        for (int g = 0; g < groups; ++g) {
-            int row = rows * g / groups, next = rows * (g + 1) / groups;
-            float *to = acc + row * RRL_BF16_BLOCK + half * RRL_LANES;
-            const float *from = x + row * RRL_BF16_STEP;
-            const uint16_t *tile = w + half * RRL_BF16_TILE;
-            switch (next - row) {
-#define CASE(m)                                                                                                        \
-    case m:                                                                                                            \
-        chains(to, from, tile, steps, m, TILES);                                                                       \
-        break;
-                CASE(1)
-                CASE(2)
-#if !defined(RRL_ISA_portable)
-                CASE(3)
-#endif
-#if defined(RRL_ISA_avx512)
-                CASE(4)
-                CASE(5)
-                CASE(6)
-#endif
-#undef CASE
-            }
-        }
+/* Few rows take both halves at once: more chains, so that none waits for itself. */
+RRL_INLINE void both_halves(float *acc, const float *x, const uint16_t *w, int64_t steps, const char *next, int lines,
+                            const int rows) {
+    const int halves = rows <= PAIRED_ROWS ? 2 : 1;
+    const int share = lines > halves ? lines * halves / 2 : lines; /* the panel comes in as many passes as there are */
+    for (int h = 0; h < 2; h += halves) {
+        float *to = acc + h * RRL_LANES;
+        if (share > 0 && (h == 0 || lines > 1))
+            chains(to, x, w + h * RRL_BF16_TILE, steps, next + h * share * steps * 64, share, rows, halves);
+        else
+            chains(to, x, w + h * RRL_BF16_TILE, steps, next, 0, rows, halves);
+    }
 }
 
+static void group(float *acc, const float *x, int rows, const uint16_t *w, int64_t steps, const char *next, int lines) {
+    switch (rows) {
+#define CASE(m)                                                                                                        \
+    case m:                                                                                                            \
+        both_halves(acc, x, w, steps, next, lines, m);                                                                 \
+        break;
+        CASE(1)
+        CASE(2)
+#if !defined(RRL_ISA_portable)
+        CASE(3)
+#endif
+#if defined(RRL_ISA_avx512)
+        CASE(4)
+        CASE(5)
+        CASE(6)
+        CASE(7)
+        CASE(8)
+        CASE(9)
+        CASE(10)
+        CASE(11)
+        CASE(12)
+        CASE(13)
+        CASE(14)
+#endif
+#undef CASE
+    }
+}
+
+/* The next panel is fetched while the first group computes. */
 static void block(float *acc, const void *x, int64_t rows, const uint16_t *w, int64_t steps, const void *next,
                   int lines) {
-    for (int64_t r = 0; r < rows; r += RRL_BF16_ROWS)
-        tile_rows(acc + r * RRL_BF16_BLOCK, (const float *)x + r * steps * RRL_BF16_STEP,
-                  (int)rrl_min(RRL_BF16_ROWS, rows - r), w, steps);
+    for (int64_t g = 0; g < groups_of(rows); ++g) {
+        const int64_t row = group_row(rows, g);
+        group(acc + row * RRL_BF16_BLOCK, (const float *)x + row * steps * RRL_BF16_STEP,
+              (int)(group_row(rows, g + 1) - row), w, steps, next, g == 0 ? lines : 0);
+    }
 }
 
 RRL_BF16_OWN void RRL_KERNEL(bf16_put)(const rrl_bf16_target *y, const float *acc, int64_t rows, int64_t cols) {
@@ -187,7 +226,10 @@ RRL_BF16_OWN void RRL_KERNEL(bf16_put)(const rrl_bf16_target *y, const float *ac
             v16 a = v16_load(acc + r * RRL_BF16_BLOCK + c);
             if (y->accumulate) a = v16_add(v16_load_left(to, left), a);
             if (y->bias) a = v16_add(a, bias);
-            v16_store_left(to, a, left);
+            if (y->past_caches && !y->accumulate)
+                v16_store_past(to, a);
+            else
+                v16_store_left(to, a, left);
         }
     }
 }

@@ -14,6 +14,7 @@ unsigned rrl_bf16_flush_begin(void) {
     return state;
 }
 void rrl_bf16_flush_end(unsigned state) {
+    _mm_sfence(); /* results that went past the caches are seen by the other threads */
     _mm_setcsr((_mm_getcsr() & ~(unsigned)FLUSH) | (state & FLUSH));
 }
 #elif defined(__aarch64__)
@@ -61,19 +62,24 @@ typedef struct {
     rrl_dtype dtype;
 } pack_job;
 
-/* unit: output */
-static void pack_rows(const void *job, int64_t begin, int64_t end) {
+/* 32 k of one output to its pairs in a tile, `count` of them there; src may have any alignment. */
+static void pack_step(uint16_t *to, const pack_job *j, int64_t i, int64_t count) {
+    uint16_t h[RRL_BF16_STEP] = {0};
+    if (j->dtype == RRL_BF16)
+        memcpy(h, (const char *)j->src + 2 * i, (size_t)count * sizeof *h);
+    else
+        for (int64_t k = 0; k < count; ++k) h[k] = rrl_bf16_of(rrl_weight_element(j->src, j->dtype, i + k));
+    for (int k = 0; k < RRL_BF16_STEP; k += 2) memcpy(to + k * 16, h + k, 2 * sizeof *h);
+}
+
+/* unit: panel, step by step so that what is written stays near */
+static void pack_panels(const void *job, int64_t begin, int64_t end) {
     const pack_job *j = job;
-    for (int64_t n = begin; n < end; ++n)
-        for (int64_t k = 0; k < j->w.k; ++k) {
-            int64_t i = n * j->w.k + k;
-            uint16_t h;
-            if (j->dtype == RRL_BF16)
-                memcpy(&h, (const char *)j->src + 2 * i, sizeof h); /* src may have any alignment */
-            else
-                h = rrl_bf16_of(rrl_weight_element(j->src, j->dtype, i));
-            *rrl_bf16_at(&j->w, n, k) = h;
-        }
+    for (int64_t p = begin; p < end; ++p)
+        for (int64_t k = 0; k < j->w.k; k += RRL_BF16_STEP)
+            for (int64_t n = p * RRL_BF16_PANEL; n < (p + 1) * RRL_BF16_PANEL && n < j->w.n; ++n)
+                pack_step(rrl_bf16_at(&j->w, n, k), j, n * j->w.k + k,
+                          j->w.k - k < RRL_BF16_STEP ? j->w.k - k : RRL_BF16_STEP);
 }
 
 rrl_status rrl_bf16_pack(rrl_weight **out, rrl_pool *pool, const void *src, rrl_dtype dtype, int64_t n, int64_t k) {
@@ -87,7 +93,7 @@ rrl_status rrl_bf16_pack(rrl_weight **out, rrl_pool *pool, const void *src, rrl_
     w->k = k;
     RRL_GOTO(rrl_alloc_aligned(&job.w.t, rrl_bf16_bytes(&job.w), 1, "packed weights"));
     w->tiles = job.w.t;
-    rrl_pool_run(pool, pack_rows, &job, n, 64);
+    rrl_pool_run(pool, pack_panels, &job, job.w.panels, 4);
     *out = w;
     w = NULL;
 done:

@@ -3,20 +3,17 @@
 
 #include "device/cpu/bf16.h"
 
+/* [rows][steps * 32] */
 static void round_rows(void *to, const float *x, int64_t ld, int64_t rows, int64_t k) {
-    float *t = to;
-    int64_t steps = (k + RRL_BF16_STEP - 1) / RRL_BF16_STEP;
-    for (int64_t s = 0; s < steps; ++s)
-        for (int64_t r = 0; r < RRL_BF16_ROWS; ++r)
-            for (int64_t c = 0; c < RRL_BF16_STEP; ++c) {
-                int64_t at = s * RRL_BF16_STEP + c;
-                *t++ = r < rows && at < k ? rrl_bf16_value(rrl_bf16_of(x[r * ld + at])) : 0.0f;
-            }
+    int64_t padded = (k + RRL_BF16_STEP - 1) / RRL_BF16_STEP * RRL_BF16_STEP;
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t at = 0; at < padded; ++at)
+            ((float *)to)[r * padded + at] = at < k ? rrl_bf16_value(rrl_bf16_of(x[r * ld + at])) : 0.0f;
 }
 
 static float one(const float *x, const uint16_t *w, int64_t steps) {
     float acc = 0.0f;
-    for (int64_t s = 0; s < steps; ++s, x += RRL_BF16_TILE, w += 2 * RRL_BF16_TILE) {
+    for (int64_t s = 0; s < steps; ++s, x += RRL_BF16_STEP, w += 2 * RRL_BF16_TILE) {
         float even = 0.0f, odd = 0.0f;
         for (int j = 0; j < RRL_BF16_STEP / 2; ++j) {
             even = fmaf(x[2 * j], rrl_bf16_value(w[j * 32]), even);
@@ -30,8 +27,7 @@ static float one(const float *x, const uint16_t *w, int64_t steps) {
 static void block(float *acc, const void *x, int64_t rows, const uint16_t *w, int64_t steps, const void *next,
                   int lines) {
     for (int64_t r = 0; r < rows; ++r) {
-        const float *row = (const float *)x + r / RRL_BF16_ROWS * steps * RRL_BF16_TILE +
-                           r % RRL_BF16_ROWS * RRL_BF16_STEP;
+        const float *row = (const float *)x + r * steps * RRL_BF16_STEP;
         for (int n = 0; n < RRL_BF16_BLOCK; ++n)
             acc[r * RRL_BF16_BLOCK + n] = one(row, w + n / 16 * RRL_BF16_TILE + n % 16 * 2, steps);
     }
