@@ -150,7 +150,7 @@
 
 #define RRL_PARALLEL_KEYS(X)                                                                                           \
     X(ranks_per_team, INT, NONE, 0, 0, 1000000, LAYOUT, "ranks", "0 = all for train and eval, 1 for study")            \
-    X(fleet, INT, NONE, 1, 1, 1, LAYOUT, "conditions", "conditions co-scheduled by a team (1 in this version)")        \
+    X(fleet, INT, NONE, 1, 1, 256, LAYOUT, "conditions", "conditions of a study that a team co-schedules")        \
     X(pipeline_depth, INT, NONE, 0, 0, 1, RESULT, "steps", "steps sampled ahead; 0 = on policy")                  \
     X(timeout_s, REAL, NONE, 600, 1, 1e9, LAYOUT, "s", "watchdog for a silent peer")
 

@@ -20,6 +20,7 @@ enum { RRL_FINISH_EOS = 0, RRL_FINISH_LENGTH = 1 };
     X(purpose, uint32_t, "RRL_RNG_TRAIN or rrl_rng_evaluation(name)")                                                 \
     X(step, int64_t, "sampling step, 0 in evaluation")                                                                \
     X(policy_version, int64_t, "optimiser updates that the sampling adapter had seen")                                \
+    X(run, int64_t, "place of its run in the fleet; 0 alone")                                                         \
     X(question, int32_t, "row of the question in its pool")                                                           \
     X(slot, int32_t, "place of the group in the schedule of the step")                                                \
     X(group_size, int32_t, "completions of the whole group")                                                          \

@@ -8,45 +8,72 @@
 
 static const char NAME[] = "test"; /* the same for base and all methods: they share evaluation noise */
 
-static rrl_status generate(rrl_session *s, const int32_t *questions, int32_t n) {
-    const rrl_config *c = s->config;
-    rrl_generation g = {.pool = &s->engine->test, .questions = questions, .n_groups = n, .group_size = s->group_size,
-                        .purpose = rrl_rng_evaluation(NAME), .policy_version = s->state.updates,
-                        .seed = (uint64_t)c->seed, .sampling = rrl_sampling_of(c), .adapter = s->adapter};
-    rrl_status rc = rrl_generate(s->team, s->engine, s->parts, &g);
+/* Evaluation of one session: its groups in question order, with the recorder. */
+typedef struct {
+    rrl_session *s;
+    rrl_group **groups; /* [n] */
+    int32_t n;
+} evaluation;
+
+static rrl_status generate(evaluation *e, int n, const int32_t *questions) {
+    rrl_team *t = e[0].s->team;
+    rrl_generation *g = NULL;
+    rrl_status rc = rrl_alloc(&g, (size_t)n, sizeof *g, "evaluations");
+    for (int i = 0; rc == RRL_OK && i < n; i++) {
+        const rrl_session *s = e[i].s;
+        g[i] = (rrl_generation){.run = i, .pool = &s->engine->test, .questions = questions, .n_groups = e[i].n,
+                                .group_size = s->group_size, .purpose = rrl_rng_evaluation(NAME),
+                                .policy_version = s->state.updates, .seed = (uint64_t)s->config->seed,
+                                .sampling = rrl_sampling_of(s->config), .adapter = s->adapter};
+    }
+    if (rc == RRL_OK) rc = rrl_generate(t, e[0].s->engine, t->parts, g, n);
     if (rc != RRL_OK)
-        for (int i = 0; i < s->team->verifiers.n; i++) rrl_mailbox_send_error(s->parts, s->team->verifiers.rank[i]);
+        for (int i = 0; i < t->verifiers.n; i++) rrl_mailbox_send_error(t->parts, t->verifiers.rank[i]);
+    free(g);
     return rc;
 }
 
-static rrl_status collect(rrl_session *s, rrl_group **groups, int32_t n) {
-    for (int32_t i = 0; i < n; i++) {
+static rrl_status judge(evaluation *e, int n) {
+    rrl_team *t = e[0].s->team;
+    rrl_expected *x = NULL;
+    RRL_TRY(rrl_alloc(&x, (size_t)n, sizeof *x, "evaluations"));
+    for (int i = 0; i < n; i++)
+        x[i] = (rrl_expected){e[i].s->judge, &e[i].s->engine->test, e[i].n, e[i].s->group_size};
+    rrl_status rc = rrl_judge_step(t, e[0].s->engine, t->parts, t->scored, x, n, true);
+    free(x);
+    return rc;
+}
+
+static rrl_status collect(evaluation *e, int n) {
+    int32_t all = 0;
+    for (int i = 0; i < n; i++) all += e[i].n;
+    for (int32_t i = 0; i < all; i++) {
         rrl_group *g = NULL;
-        RRL_TRY(rrl_mailbox_receive(s->scored, &g));
-        int32_t slot = g->head.slot;
-        if (slot < 0 || slot >= n || groups[slot]) {
+        RRL_TRY(rrl_mailbox_receive(e[0].s->team->scored, &g));
+        const rrl_group_head *h = &g->head;
+        if (h->run < 0 || h->run >= n || h->slot < 0 || h->slot >= e[h->run].n || e[h->run].groups[h->slot]) {
             rrl_group_free(&g);
-            return RRL_FAIL(RRL_ERR_COMM, "evaluation: question %d of %d arrived twice or is none", slot, n);
+            return RRL_FAIL(RRL_ERR_COMM, "evaluation: a question arrived twice or is none of its run's");
         }
-        groups[slot] = g;
+        e[h->run].groups[h->slot] = g;
     }
     return RRL_OK;
 }
 
-static rrl_status make_groups(rrl_session *s, rrl_group **groups, int32_t n) {
-    rrl_team *t = s->team;
+/* All sessions in one decode batch: generators -> verifiers -> recorder. */
+static rrl_status make_groups(evaluation *e, int n) {
+    rrl_team *t = e[0].s->team;
     int32_t *questions = NULL;
-    RRL_TRY(rrl_alloc(&questions, (size_t)n, sizeof *questions, "evaluation questions"));
-    for (int32_t i = 0; i < n; i++) questions[i] = i;
+    RRL_TRY(rrl_alloc(&questions, (size_t)e[0].n, sizeof *questions, "evaluation questions"));
+    for (int32_t i = 0; i < e[0].n; i++) questions[i] = i;
     t->watch.phase = "evaluation rollout";
-    rrl_status rc = t->generators.index >= 0 ? generate(s, questions, n) : RRL_OK;
+    rrl_status rc = t->generators.index >= 0 ? generate(e, n, questions) : RRL_OK;
     t->watch.phase = "evaluation verdicts";
     if (t->verifiers.index >= 0) {
-        if (rc == RRL_OK)
-            rc = rrl_judge_step(s->judge, t, s->engine, s->parts, s->scored, &s->engine->test, n, s->group_size, true);
-        if (rc != RRL_OK) rrl_mailbox_send_error(s->scored, t->recorder);
+        if (rc == RRL_OK) rc = judge(e, n);
+        if (rc != RRL_OK) rrl_mailbox_send_error(t->scored, t->recorder);
     }
-    if (s->recorder && rc == RRL_OK) rc = collect(s, groups, n);
+    if (e[0].s->recorder && rc == RRL_OK) rc = collect(e, n);
     free(questions);
     return rc;
 }
@@ -81,33 +108,57 @@ done:
 }
 
 /* Metrics into the record, and to the caller. Takes the groups. */
-static rrl_status record(rrl_session *s, rrl_group **groups, int32_t n) {
+static rrl_status record(evaluation *e) {
+    rrl_session *s = e->s;
     rrl_metric *metrics = NULL;
     int n_metrics = 0;
     const rrl_ints *k = &s->config->evaluation.k;
-    RRL_TRY(rrl_metrics_of_groups(&metrics, &n_metrics, groups, n, k->v, k->n));
-    rrl_status rc = rrl_recorder_evaluation(s->recorder, NAME, s->engine->test.questions, groups, n, metrics, n_metrics);
-    rrl_event(s->team->log, RRL_LOG_INFO, "evaluation", "questions=%d samples=%d accuracy=%.4f", n, s->group_size,
+    RRL_TRY(rrl_metrics_of_groups(&metrics, &n_metrics, e->groups, e->n, k->v, k->n));
+    rrl_status rc = rrl_recorder_evaluation(s->recorder, NAME, s->engine->test.questions, e->groups, e->n, metrics, n_metrics);
+    rrl_session_focus(s);
+    rrl_log_step(s->team->log, -1);
+    rrl_event(s->team->log, RRL_LOG_INFO, "evaluation", "questions=%d samples=%d accuracy=%.4f", e->n, s->group_size,
               n_metrics > 0 ? metrics[0].value : NAN);
     s->result->metrics = metrics;
     s->result->n_metrics = n_metrics;
     return rc;
 }
 
-rrl_status rrl_evaluate(rrl_session *s) {
-    rrl_status rc = RRL_OK;
-    rrl_group **groups = NULL;
-    int32_t n = (int32_t)s->engine->test.questions->n;
+static void say(const rrl_session *s) {
     rrl_pace pace = {0};
     if (s->recorder)
         rrl_pace_say(&pace, s->spec->dir, "evaluate", s->state.step, s->spec->train ? s->config->training.max_steps : 0, true);
-    rrl_log_step(s->team->log, -1);
-    RRL_TRY(rrl_alloc(&groups, (size_t)n, sizeof *groups, "evaluation groups"));
-    RRL_GOTO(rrl_team_agree(s->team, s->spec->base_record ? stored_groups(s, groups, n) : make_groups(s, groups, n),
-                            "end of evaluation"));
-    RRL_GOTO(rrl_team_agree(s->team, s->recorder ? record(s, groups, n) : RRL_OK, "evaluation recorded"));
+}
+
+/* Stored ones are judged first; then those that generate do so together. */
+static rrl_status fill(evaluation *e, int n, evaluation *fresh, int *n_fresh) {
+    *n_fresh = 0;
+    for (int i = 0; i < n; i++) {
+        say(e[i].s);
+        if (e[i].s->spec->base_record) RRL_TRY(stored_groups(e[i].s, e[i].groups, e[i].n));
+        else fresh[(*n_fresh)++] = e[i]; /* shares the group array */
+    }
+    return *n_fresh > 0 ? make_groups(fresh, *n_fresh) : RRL_OK;
+}
+
+rrl_status rrl_evaluate(rrl_session *const *s, int n) {
+    rrl_status rc = RRL_OK;
+    evaluation *e = NULL;
+    int n_fresh = 0;
+    rrl_team *t = s[0]->team;
+    RRL_TRY(rrl_alloc(&e, 2 * (size_t)n, sizeof *e, "evaluations"));
+    for (int i = 0; i < n; i++) {
+        e[i] = (evaluation){s[i], NULL, (int32_t)s[i]->engine->test.questions->n};
+        RRL_GOTO(rrl_alloc(&e[i].groups, (size_t)e[i].n, sizeof *e[i].groups, "evaluation groups"));
+    }
+    RRL_GOTO(rrl_team_agree(t, fill(e, n, e + n, &n_fresh), "end of evaluation"));
+    for (int i = 0; i < n; i++)
+        RRL_GOTO(rrl_team_agree(t, s[i]->recorder ? record(&e[i]) : RRL_OK, "evaluation recorded"));
 done:
-    for (int32_t i = 0; i < n; i++) rrl_group_free(&groups[i]);
-    free(groups);
+    for (int i = 0; i < n; i++) {
+        for (int32_t g = 0; e[i].groups && g < e[i].n; g++) rrl_group_free(&e[i].groups[g]);
+        free(e[i].groups);
+    }
+    free(e);
     return rc;
 }

@@ -7,11 +7,16 @@
 #include "base/memory.h"
 #include "roles/fixture.h"
 
-/* What a finished part needs to know. */
+/* A part of one of the runs. */
+typedef struct {
+    rrl_part part;
+    const rrl_generation *g;
+} task;
+
+/* What a finished part needs to know besides its task. */
 typedef struct {
     rrl_team *team;
     rrl_mailbox *parts;
-    const rrl_generation *g;
 } context;
 
 rrl_sampling rrl_sampling_of(const rrl_config *c) {
@@ -20,7 +25,10 @@ rrl_sampling rrl_sampling_of(const rrl_config *c) {
                           .max_tokens = (int32_t)c->generation.max_tokens};
 }
 
-static void fill_head(rrl_group *group, const rrl_generation *g, const rrl_part *part) {
+static void fill_head(rrl_group *group, const task *t) {
+    const rrl_generation *g = t->g;
+    const rrl_part *part = &t->part;
+    group->head.run = g->run;
     group->head.purpose = g->purpose;
     group->head.step = g->step;
     group->head.policy_version = g->policy_version;
@@ -40,19 +48,19 @@ static rrl_status send_part(rrl_team *team, rrl_mailbox *parts, rrl_group **grou
 /* A request is done: make the group part and let it go. */
 static rrl_status on_done(void *user, const rrl_request *request, const rrl_completions *c) {
     context *x = user;
-    const rrl_part *part = request->user;
+    const task *t = request->user;
     rrl_group *group = NULL;
     int64_t n_tokens = 0;
     for (int32_t i = 0; i < request->count; i++) n_tokens += c->n_tokens[i];
     RRL_TRY(rrl_group_create(&group, request->count, n_tokens));
-    fill_head(group, x->g, part);
+    fill_head(group, t);
     memcpy(group->tokens, c->tokens, (size_t)n_tokens * sizeof *group->tokens);
     memcpy(group->logprobs, c->logprobs, (size_t)n_tokens * sizeof *group->logprobs);
-    for (int32_t i = 0, t = 0; i < request->count; i++) {
+    for (int32_t i = 0, at = 0; i < request->count; i++) {
         rrl_completion *r = &group->rows[i];
         float sum = 0;
-        for (int32_t j = 0; j < c->n_tokens[i]; j++) sum += c->logprobs[t++];
-        r->sample = part->first + i;
+        for (int32_t j = 0; j < c->n_tokens[i]; j++) sum += c->logprobs[at++];
+        r->sample = t->part.first + i;
         r->n_tokens = c->n_tokens[i];
         r->finish = c->finish[i];
         r->logprob_sum = sum;
@@ -64,13 +72,14 @@ static rrl_status on_done(void *user, const rrl_request *request, const rrl_comp
 
 static void on_beat(void *user) { rrl_watch_beat(&((context *)user)->team->watch); }
 
-static rrl_status fixture_parts(rrl_team *team, rrl_mailbox *parts, const rrl_generation *g, const rrl_part *mine,
-                                int32_t n) {
+static rrl_status fixture_parts(rrl_team *team, rrl_mailbox *parts, const task *mine, int32_t n) {
     for (int32_t i = 0; i < n; i++) {
         rrl_group *group = NULL;
-        const rrl_question *q = &g->pool->questions->rows[g->questions[mine[i].group]];
-        RRL_TRY(rrl_fixture_group(&group, q, g->seed, g->purpose, mine[i].first, mine[i].count));
-        fill_head(group, g, &mine[i]);
+        const rrl_generation *g = mine[i].g;
+        const rrl_part *part = &mine[i].part;
+        const rrl_question *q = &g->pool->questions->rows[g->questions[part->group]];
+        RRL_TRY(rrl_fixture_group(&group, q, g->seed, g->purpose, part->first, part->count));
+        fill_head(group, &mine[i]);
         rrl_status rc = send_part(team, parts, &group);
         rrl_group_free(&group);
         RRL_TRY(rc);
@@ -78,39 +87,60 @@ static rrl_status fixture_parts(rrl_team *team, rrl_mailbox *parts, const rrl_ge
     return RRL_OK;
 }
 
+/* Adapters of the runs, in order; a run on the base has none. */
+static int32_t request_adapter(const rrl_generation *g, const rrl_generation *of) {
+    int32_t at = 0;
+    if (!of->adapter) return -1;
+    for (; g != of; g++) at += g->adapter != NULL;
+    return at;
+}
+
+static rrl_request request_of(const task *t, const rrl_generation *g) {
+    int32_t q = t->g->questions[t->part.group];
+    return (rrl_request){.prompt = t->g->pool->ids[q], .n_prompt = t->g->pool->n_ids[q], .first = t->part.first,
+                         .count = t->part.count, .adapter = request_adapter(g, t->g), .sampling = t->g->sampling,
+                         .key = {.seed = t->g->seed, .purpose = t->g->purpose, .step = (uint32_t)t->g->step,
+                                 .question = t->g->pool->keys[q]},
+                         .dropout = t->g->dropout, .user = (void *)t};
+}
+
 static rrl_status decode_parts(rrl_team *team, rrl_engine *engine, rrl_mailbox *parts, const rrl_generation *g,
-                               rrl_part *mine, int32_t n) {
+                               int32_t n_runs, const task *mine, int32_t n) {
+    rrl_status rc = RRL_OK;
     rrl_request *requests = NULL;
-    context x = {team, parts, g};
+    rrl_adapter **adapters = NULL;
+    context x = {team, parts};
+    int32_t n_adapters = 0;
     const rrl_rollout_counters *count = rrl_rollout_counts(engine->rollout);
     int64_t prefill = count->prefill_tokens, rows = count->decode_rows;
-    RRL_TRY(rrl_alloc(&requests, (size_t)n, sizeof *requests, "requests"));
-    for (int32_t i = 0; i < n; i++) {
-        int32_t q = g->questions[mine[i].group];
-        requests[i] = (rrl_request){.prompt = g->pool->ids[q], .n_prompt = g->pool->n_ids[q], .first = mine[i].first,
-                                    .count = mine[i].count, .adapter = g->adapter ? 0 : -1, .sampling = g->sampling,
-                                    .key = {.seed = g->seed, .purpose = g->purpose, .step = (uint32_t)g->step,
-                                            .question = g->pool->keys[q]},
-                                    .dropout = g->dropout, .user = &mine[i]};
-    }
-    rrl_status rc = rrl_rollout_run(engine->rollout, &g->adapter, g->adapter ? 1 : 0, requests, n, on_done, &x, on_beat);
+    RRL_GOTO(rrl_alloc(&requests, (size_t)n, sizeof *requests, "requests"));
+    RRL_GOTO(rrl_alloc(&adapters, (size_t)n_runs, sizeof *adapters, "adapters"));
+    for (int32_t i = 0; i < n_runs; i++)
+        if (g[i].adapter) adapters[n_adapters++] = g[i].adapter;
+    for (int32_t i = 0; i < n; i++) requests[i] = request_of(&mine[i], g);
+    rc = rrl_rollout_run(engine->rollout, adapters, n_adapters, requests, n, on_done, &x, on_beat);
     team->work.prefill_tokens += count->prefill_tokens - prefill;
     team->work.decode_rows += count->decode_rows - rows;
+done:
     free(requests);
+    free(adapters);
     return rc;
 }
 
-rrl_status rrl_generate(rrl_team *team, rrl_engine *engine, rrl_mailbox *parts, const rrl_generation *g) {
+rrl_status rrl_generate(rrl_team *team, rrl_engine *engine, rrl_mailbox *parts, const rrl_generation *g, int32_t n) {
     rrl_status rc = RRL_OK;
-    rrl_part *mine = NULL;
-    int32_t n = 0, all = rrl_team_parts(team, g->n_groups, g->group_size);
+    task *mine = NULL;
+    int32_t n_mine = 0, all = 0;
+    for (int32_t i = 0; i < n; i++) all += rrl_team_parts(team, g[i].n_groups, g[i].group_size);
     RRL_TRY(rrl_alloc(&mine, (size_t)all, sizeof *mine, "parts"));
-    for (int32_t p = 0; p < all; p++) {
-        rrl_part part = rrl_team_part(team, g->n_groups, g->group_size, p);
-        if (part.generator == team->generators.index) mine[n++] = part;
-    }
-    if (n > 0)
-        rc = engine->rollout ? decode_parts(team, engine, parts, g, mine, n) : fixture_parts(team, parts, g, mine, n);
+    for (int32_t i = 0; i < n; i++)
+        for (int32_t p = 0; p < rrl_team_parts(team, g[i].n_groups, g[i].group_size); p++) {
+            rrl_part part = rrl_team_part(team, g[i].n_groups, g[i].group_size, p);
+            if (part.generator == team->generators.index) mine[n_mine++] = (task){part, &g[i]};
+        }
+    if (n_mine > 0)
+        rc = engine->rollout ? decode_parts(team, engine, parts, g, n, mine, n_mine)
+                             : fixture_parts(team, parts, mine, n_mine);
     free(mine);
     return rc;
 }

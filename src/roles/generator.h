@@ -5,8 +5,9 @@
 #include "roles/engine.h"
 #include "roles/mailbox.h"
 
-/* What to generate: groups of one step or of an evaluation. */
+/* What to generate for one run: groups of a step or of an evaluation. */
 typedef struct {
+    int32_t run;              /* place in the fleet */
     const rrl_pool *pool;
     const int32_t *questions; /* [n_groups] rows of the pool, schedule order */
     int32_t n_groups, group_size;
@@ -18,8 +19,8 @@ typedef struct {
     rrl_adapter *adapter;     /* NULL = base */
 } rrl_generation;
 
-/** Generate this rank's parts and send each to its verifier as soon as it is done. Local. */
-rrl_status rrl_generate(rrl_team *team, rrl_engine *engine, rrl_mailbox *parts, const rrl_generation *g);
+/** Generate this rank's parts of n runs in one decode batch and send each to its verifier as soon as it is done. Local. */
+rrl_status rrl_generate(rrl_team *team, rrl_engine *engine, rrl_mailbox *parts, const rrl_generation *g, int32_t n);
 /** Sampling settings of a config. */
 rrl_sampling rrl_sampling_of(const rrl_config *c);
 

@@ -115,33 +115,55 @@ static rrl_status pass_on(rrl_team *team, rrl_mailbox *scored, rrl_group **g, bo
     return rrl_mailbox_send_all(scored, &team->learners, g);
 }
 
-rrl_status rrl_judge_step(rrl_judge *j, rrl_team *team, rrl_engine *engine, rrl_mailbox *parts, rrl_mailbox *scored,
-                          const rrl_pool *pool, int32_t n_groups, int32_t group_size, bool to_recorder) {
+/* Piles of the runs, one after the other; open counts this rank's groups. */
+static rrl_status piles_make(pile **piles, int32_t *n_piles, int32_t *open, const rrl_team *team, const rrl_expected *e,
+                             int32_t n) {
+    *n_piles = *open = 0;
+    for (int32_t i = 0; i < n; i++) {
+        *n_piles += e[i].n_groups;
+        for (int32_t g = 0; g < e[i].n_groups; g++) *open += rrl_team_verifier_of(team, g) == team->verifiers.index;
+    }
+    return rrl_alloc(piles, (size_t)*n_piles, sizeof **piles, "group parts");
+}
+
+/* The pile a part belongs to; NULL if the step has no such group. */
+static pile *pile_of(pile *piles, const rrl_group_head *h, const rrl_expected *e, int32_t n) {
+    int32_t at = 0;
+    if (h->run < 0 || h->run >= n) return NULL;
+    const rrl_expected *x = &e[h->run];
+    if (h->slot < 0 || h->slot >= x->n_groups || h->group_size != x->group_size || h->question < 0 ||
+        h->question >= x->pool->questions->n)
+        return NULL;
+    for (int32_t i = 0; i < h->run; i++) at += e[i].n_groups;
+    return &piles[at + h->slot];
+}
+
+rrl_status rrl_judge_step(rrl_team *team, rrl_engine *engine, rrl_mailbox *parts, rrl_mailbox *scored,
+                          const rrl_expected *expected, int32_t n, bool to_recorder) {
     rrl_status rc = RRL_OK;
     pile *piles = NULL;
     rrl_group *part = NULL, *whole = NULL;
-    int32_t open = 0;
-    for (int32_t g = 0; g < n_groups; g++) open += rrl_team_verifier_of(team, g) == team->verifiers.index;
-    RRL_TRY(rrl_alloc(&piles, (size_t)n_groups, sizeof *piles, "group parts"));
+    int32_t open = 0, n_piles = 0;
+    RRL_TRY(piles_make(&piles, &n_piles, &open, team, expected, n));
     while (open > 0) {
         RRL_GOTO(rrl_mailbox_receive(parts, &part));
-        int32_t slot = part->head.slot;
-        if (slot < 0 || slot >= n_groups || part->head.group_size != group_size || part->head.question < 0 ||
-            part->head.question >= pool->questions->n) {
-            rc = RRL_FAIL(RRL_ERR_COMM, "a part of group %d of %d, question %d, does not belong to this step", slot,
-                          n_groups, part->head.question);
+        pile *p = pile_of(piles, &part->head, expected, n);
+        if (!p) {
+            rc = RRL_FAIL(RRL_ERR_COMM, "a part of run %lld, group %d, question %d does not belong to this step",
+                          (long long)part->head.run, part->head.slot, part->head.question);
             goto done;
         }
-        RRL_GOTO(pile_put(&whole, &piles[slot], &part));
+        RRL_GOTO(pile_put(&whole, p, &part));
         if (!whole) continue;
-        RRL_GOTO(rrl_judge_group(j, whole, &pool->questions->rows[whole->head.question], engine->tokenizer));
+        const rrl_expected *x = &expected[whole->head.run];
+        RRL_GOTO(rrl_judge_group(x->judge, whole, &x->pool->questions->rows[whole->head.question], engine->tokenizer));
         RRL_GOTO(pass_on(team, scored, &whole, to_recorder));
         team->work.groups_judged++;
         rrl_watch_beat(&team->watch);
         open--;
     }
 done:
-    for (int32_t g = 0; piles && g < n_groups; g++) pile_free(&piles[g]);
+    for (int32_t g = 0; piles && g < n_piles; g++) pile_free(&piles[g]);
     free(piles);
     rrl_group_free(&part);
     rrl_group_free(&whole);

@@ -12,9 +12,16 @@ void rrl_judge_close(rrl_judge **j);
 int rrl_judge_members(const rrl_judge *j);
 /** Decode (where only tokens are there), judge and shape one whole group in place. */
 rrl_status rrl_judge_group(rrl_judge *j, rrl_group *g, const rrl_question *q, const rrl_tokenizer *t);
-/** Receive the parts of this rank's groups among n_groups, judge each when whole, and send it to all learners, or with
- *  to_recorder to the recorder alone. Local. */
-rrl_status rrl_judge_step(rrl_judge *j, rrl_team *team, rrl_engine *engine, rrl_mailbox *parts, rrl_mailbox *scored,
-                          const rrl_pool *pool, int32_t n_groups, int32_t group_size, bool to_recorder);
+/* What a verifier expects of one run: its judge and the groups of the step. */
+typedef struct {
+    rrl_judge *judge;
+    const rrl_pool *pool;
+    int32_t n_groups, group_size;
+} rrl_expected;
+
+/** Receive the parts of this rank's groups of n runs (head.run is their place), judge each when whole, and send it to all
+ *  learners, or with to_recorder to the recorder alone. Local. */
+rrl_status rrl_judge_step(rrl_team *team, rrl_engine *engine, rrl_mailbox *parts, rrl_mailbox *scored,
+                          const rrl_expected *expected, int32_t n, bool to_recorder);
 
 #endif

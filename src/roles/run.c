@@ -46,18 +46,25 @@ done:
     return rc;
 }
 
+/* One file at a time: a fleet's events are few. That a log cannot be written stops nothing. */
+void rrl_session_focus(rrl_session *s) {
+    char *events = NULL;
+    rrl_log_run(s->team->log, s->spec->dir);
+    if (s->folder && rrl_path_join(&events, s->spec->dir, "events.log") == RRL_OK)
+        (void)rrl_log_file(s->team->log, events);
+    free(events);
+}
+
 /* Recorder: claim the folder. */
 static rrl_status claim(rrl_session *s, rrl_run_state *state) {
-    char *yaml = NULL, *events = NULL;
+    char *yaml = NULL;
     rrl_status rc = RRL_OK;
     RRL_GOTO(run_digest(s));
     RRL_GOTO(rrl_config_yaml(&yaml, s->config, s->config->base));
     RRL_GOTO(rrl_run_folder_open(&s->folder, state, s->spec->dir, s->digest, yaml, s->spec->fresh));
-    RRL_GOTO(rrl_path_join(&events, s->spec->dir, "events.log"));
-    if (*state != RRL_RUN_COMPLETE) RRL_GOTO(rrl_log_file(s->team->log, events));
+    if (*state != RRL_RUN_COMPLETE) rrl_session_focus(s);
 done:
     free(yaml);
-    free(events);
     return rc;
 }
 
@@ -213,27 +220,13 @@ static rrl_status set_up(rrl_session *s, rrl_run_state *state) {
     return rrl_team_agree(t, recorder ? open_recorder(s) : RRL_OK, "recorder open");
 }
 
-static rrl_status execute(rrl_session *s) {
-    rrl_run_state state = RRL_RUN_NEW;
-    RRL_TRY(set_up(s, &state));
-    s->result->complete_before = state == RRL_RUN_COMPLETE;
-    if (state == RRL_RUN_COMPLETE) return RRL_OK;
-    if (s->recorder)
-        rrl_event(s->team->log, RRL_LOG_INFO, "run", "dir=%s digest=%.12s step=%lld", rrl_log_quoted(s->spec->dir),
-                  s->digest, (long long)s->state.step);
-    if (s->spec->train) RRL_TRY(rrl_train_loop(s));
-    if (s->engine->test.questions) RRL_TRY(rrl_evaluate(s));
-    return rrl_team_agree(s->team, finish(s), "run finished");
-}
-
-static void note_failure(rrl_session *s, rrl_status rc) {
+void rrl_session_failed(rrl_session *s) {
+    char *reason = s->result->message;
+    strncpy(reason, rrl_error_message(), sizeof s->result->message - 1);
     if (!s->folder) return;
-    char reason[512];
-    strncpy(reason, rrl_error_message(), sizeof reason - 1);
-    reason[sizeof reason - 1] = '\0';
-    (void)rrl_run_folder_status(s->folder, rc == RRL_ERR_REQUEUE ? "checkpointed" : "failed", reason);
+    (void)rrl_run_folder_status(s->folder, s->outcome == RRL_ERR_REQUEUE ? "checkpointed" : "failed", reason);
     /* writing the status may have replaced the message that the caller prints */
-    (void)rrl_fail(rc, __FILE__, __LINE__, "%s", reason);
+    (void)rrl_fail(s->outcome, __FILE__, __LINE__, "%s", reason);
 }
 
 static void close_session(rrl_session *s) {
@@ -245,25 +238,85 @@ static void close_session(rrl_session *s) {
     rrl_adapter_close(&s->adapter);
     rrl_judge_close(&s->judge);
     rrl_buffer_free(&s->in_flight);
-    (void)rrl_log_file(s->team->log, NULL);
 }
 
-rrl_status rrl_run(rrl_team *team, rrl_engine *engine, const rrl_run_spec *spec, rrl_run_result *result) {
+/* Claim and open one run. Only what concerns all (another rank gone) is returned; the rest is its outcome. */
+static void begin(rrl_session *s) {
+    rrl_run_state state = RRL_RUN_NEW;
+    rrl_session_focus(s);
+    s->outcome = set_up(s, &state);
+    if (s->outcome != RRL_OK) rrl_session_failed(s);
+    s->result->complete_before = s->outcome == RRL_OK && state == RRL_RUN_COMPLETE;
+    if (s->recorder)
+        rrl_event(s->team->log, RRL_LOG_INFO, "run", "dir=%s digest=%.12s step=%lld", rrl_log_quoted(s->spec->dir),
+                  s->digest, (long long)s->state.step);
+}
+
+/* Sessions with work left, in order: to train, or all that are to be evaluated. */
+static int pick(rrl_session **list, rrl_session *s, int n, bool train) {
+    int count = 0;
+    for (int i = 0; i < n; i++)
+        if (s[i].outcome == RRL_OK && !s[i].result->complete_before && (!train || s[i].spec->train)) list[count++] = &s[i];
+    return count;
+}
+
+static rrl_status execute(rrl_session *s, int n) {
+    rrl_status rc = RRL_OK;
+    rrl_session **list = NULL;
+    for (int i = 0; i < n; i++) {
+        begin(&s[i]);
+        if (s[i].outcome == RRL_ERR_COMM) return s[i].outcome;
+    }
+    RRL_TRY(rrl_alloc(&list, (size_t)n, sizeof *list, "fleet"));
+    int count = pick(list, s, n, true);
+    if (count > 0) RRL_GOTO(rrl_train_loop(list, count));
+    count = pick(list, s, n, false);
+    if (count > 0 && s[0].engine->test.questions) RRL_GOTO(rrl_evaluate(list, count));
+    for (int i = 0; i < count; i++) RRL_GOTO(rrl_team_agree(s[0].team, finish(list[i]), "run finished"));
+done:
+    free(list);
+    return rc;
+}
+
+static rrl_session session_of(rrl_team *team, rrl_engine *engine, const rrl_run_spec *spec, rrl_run_result *result,
+                              int32_t place) {
     const rrl_config *c = spec->config;
     int64_t rows = c->training.batch_size * c->training.gradient_accumulation_steps;
-    rrl_session s = {.team = team, .engine = engine, .spec = spec, .config = c, .parts = team->parts,
-                     .scored = team->scored, .groups = (int32_t)(rows / c->generation.num_generations),
-                     .group_size = (int32_t)c->generation.num_generations, .started = rrl_clock(), .result = result};
-    *result = (rrl_run_result){0};
+    return (rrl_session){.team = team, .engine = engine, .spec = spec, .place = place, .config = c,
+                         .groups = (int32_t)(rows / c->generation.num_generations),
+                         .group_size = (int32_t)c->generation.num_generations, .started = rrl_clock(), .result = result};
+}
+
+rrl_status rrl_run_fleet(rrl_team *team, rrl_engine *engine, const rrl_run_spec *spec, int n, rrl_run_result *result,
+                         rrl_status *outcome) {
+    rrl_session *s = NULL;
+    RRL_TRY(rrl_alloc(&s, (size_t)n, sizeof *s, "fleet"));
     team->epoch++;
     team->peer_failed = false;
     team->work = (rrl_work){0};
-    rrl_log_run(team->log, spec->dir);
-    rrl_status rc = execute(&s);
-    if (rc != RRL_OK) note_failure(&s, rc);
-    close_session(&s);
-    result->seconds = rrl_clock() - s.started;
+    for (int i = 0; i < n; i++) {
+        result[i] = (rrl_run_result){0};
+        s[i] = session_of(team, engine, &spec[i], &result[i], i);
+    }
+    rrl_status rc = execute(s, n);
+    for (int i = 0; i < n; i++) {
+        if (rc != RRL_OK && s[i].outcome == RRL_OK && !s[i].result->complete_before) {
+            s[i].outcome = rc;
+            rrl_session_failed(&s[i]);
+        }
+        outcome[i] = s[i].outcome;
+        result[i].seconds = rrl_clock() - s[i].started;
+        close_session(&s[i]);
+    }
+    (void)rrl_log_file(team->log, NULL);
+    free(s);
     return rc;
+}
+
+rrl_status rrl_run(rrl_team *team, rrl_engine *engine, const rrl_run_spec *spec, rrl_run_result *result) {
+    rrl_status outcome = RRL_OK;
+    rrl_status rc = rrl_run_fleet(team, engine, spec, 1, result, &outcome);
+    return rc != RRL_OK ? rc : outcome;
 }
 
 void rrl_run_result_free(rrl_run_result *r) {

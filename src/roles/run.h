@@ -20,6 +20,7 @@ typedef struct {
 typedef struct {
     bool complete_before;   /* nothing was done */
     double seconds;
+    char message[512];      /* why the outcome is not RRL_OK; "" otherwise */
     rrl_metric *metrics;    /* of the last evaluation; free with rrl_run_result_free; root of the team only */
     int n_metrics;
 } rrl_run_result;
@@ -27,6 +28,11 @@ typedef struct {
 /** Collective over the team. Errors are agreed: every rank returns the same status. RRL_ERR_REQUEUE: stopped by a
  *  signal with a checkpoint. RRL_ERR_NONFINITE: training.max_nonfinite reached. */
 rrl_status rrl_run(rrl_team *team, rrl_engine *engine, const rrl_run_spec *spec, rrl_run_result *result);
+/** n runs co-scheduled over one frozen base: one decode batch a step, an adapter, optimiser, records and checkpoint each;
+ *  the records are those of the runs alone. outcome [n] is each run's own (RRL_ERR_BUSY: held by another team;
+ *  RRL_ERR_NONFINITE: left the fleet); an error of one that stops all is every run's and is returned. Collective. */
+rrl_status rrl_run_fleet(rrl_team *team, rrl_engine *engine, const rrl_run_spec *spec, int n, rrl_run_result *result,
+                         rrl_status *outcome);
 void rrl_run_result_free(rrl_run_result *r);
 
 #endif

@@ -15,9 +15,9 @@ typedef struct {
     rrl_team *team;
     rrl_engine *engine;
     const rrl_run_spec *spec;
+    int32_t place;               /* in the fleet: head.run of its groups */
     const rrl_config *config;
     rrl_judge *judge;
-    rrl_mailbox *parts, *scored;
     rrl_adapter *adapter;        /* generators and learners of a run with an adapter */
     rrl_learner *learner;        /* learners of a training run */
     rrl_collective *learners;    /* gradient sums */
@@ -30,12 +30,19 @@ typedef struct {
     int32_t groups, group_size;  /* of a training step */
     double started;
     rrl_run_result *result;
+    rrl_status outcome;          /* of this run; the same on every rank */
 } rrl_session;
 
-/** All updates from state.step on; collective. RRL_ERR_REQUEUE after a checkpoint when asked to stop. */
-rrl_status rrl_train_loop(rrl_session *s);
-/** Completions of the evaluation set, judged and recorded under "test"; collective. */
-rrl_status rrl_evaluate(rrl_session *s);
+/** The run failed with this thread's message and s->outcome: written to run.json and to the result. */
+void rrl_session_failed(rrl_session *s);
+/** Turn the log to this run: its name and its events.log. */
+void rrl_session_focus(rrl_session *s);
+/** All updates of the sessions from their state.step on, co-scheduled: one decode batch a step; collective. A session
+ *  whose numbers are not finite too often is left with RRL_ERR_NONFINITE in ->outcome while the others go on.
+ *  RRL_ERR_REQUEUE after checkpoints when asked to stop. */
+rrl_status rrl_train_loop(rrl_session *const *s, int n);
+/** Completions of the evaluation set of the sessions, judged and recorded under "test"; collective. */
+rrl_status rrl_evaluate(rrl_session *const *s, int n);
 /** Resident memory at most, bytes. */
 int64_t rrl_peak_memory(void);
 /** JSON of hosts, versions, layout and every rank's work, for /provenance; collective, text on the recorder only (the

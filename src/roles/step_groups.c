@@ -42,64 +42,95 @@ rrl_status rrl_step_groups_begin(rrl_step_groups *b, const rrl_session *s, int64
     return RRL_OK;
 }
 
-static rrl_status generate(rrl_session *s, const rrl_step_groups *b) {
+static rrl_generation generation_of(const rrl_step_groups *b, const rrl_session *s) {
     const rrl_config *c = s->config;
-    rrl_generation g = {.pool = &s->engine->train, .questions = b->questions, .n_groups = s->groups,
-                        .group_size = s->group_size, .purpose = RRL_RNG_TRAIN,
-                        .step = b->step, .policy_version = s->state.updates,
-                        .seed = (uint64_t)c->seed, .sampling = rrl_sampling_of(c),
-                        .dropout = c->training.lora.dropout_in_rollout ? (float)c->training.lora.dropout : 0,
-                        .adapter = s->adapter};
-    rrl_status rc = rrl_generate(s->team, s->engine, s->parts, &g);
+    return (rrl_generation){.run = s->place, .pool = &s->engine->train, .questions = b->questions, .n_groups = s->groups,
+                            .group_size = s->group_size, .purpose = RRL_RNG_TRAIN, .step = b->step,
+                            .policy_version = s->state.updates, .seed = (uint64_t)c->seed,
+                            .sampling = rrl_sampling_of(c),
+                            .dropout = c->training.lora.dropout_in_rollout ? (float)c->training.lora.dropout : 0,
+                            .adapter = s->adapter};
+}
+
+static rrl_status generate(rrl_step_groups *const *b, rrl_session *const *s, int n) {
+    rrl_generation *g = NULL;
+    rrl_team *t = s[0]->team;
+    rrl_status rc = rrl_alloc(&g, (size_t)n, sizeof *g, "work of a step");
+    for (int i = 0; rc == RRL_OK && i < n; i++) g[i] = generation_of(b[i], s[i]);
+    if (rc == RRL_OK) rc = rrl_generate(t, s[0]->engine, t->parts, g, n);
     if (rc != RRL_OK)
-        for (int i = 0; i < s->team->verifiers.n; i++) rrl_mailbox_send_error(s->parts, s->team->verifiers.rank[i]);
+        for (int i = 0; i < t->verifiers.n; i++) rrl_mailbox_send_error(t->parts, t->verifiers.rank[i]);
+    free(g);
     return rc;
 }
 
-static rrl_status judge(rrl_session *s) {
-    rrl_status rc = rrl_judge_step(s->judge, s->team, s->engine, s->parts, s->scored, &s->engine->train, s->groups,
-                                   s->group_size, false);
-    if (rc != RRL_OK)
-        for (int i = 0; i < s->team->learners.n; i++) rrl_mailbox_send_error(s->scored, s->team->learners.rank[i]);
+/* Sessions are told apart by their place; those not in this step expect nothing. */
+static rrl_status judge(rrl_session *const *s, int n) {
+    rrl_expected *e = NULL;
+    rrl_team *t = s[0]->team;
+    int32_t places = s[n - 1]->place + 1; /* places ascend */
+    RRL_TRY(rrl_alloc(&e, (size_t)places, sizeof *e, "groups expected"));
+    for (int i = 0; i < n; i++)
+        e[s[i]->place] = (rrl_expected){s[i]->judge, &s[i]->engine->train, s[i]->groups, s[i]->group_size};
+    rrl_status rc = rrl_judge_step(t, s[0]->engine, t->parts, t->scored, e, places, false);
+    free(e);
     return rc;
 }
 
-static void tell_learners(rrl_session *s) {
-    for (int i = 0; i < s->team->learners.n; i++) rrl_mailbox_send_error(s->scored, s->team->learners.rank[i]);
+static void tell_learners(rrl_team *t) {
+    for (int i = 0; i < t->learners.n; i++) rrl_mailbox_send_error(t->scored, t->learners.rank[i]);
 }
 
-rrl_status rrl_step_groups_produce(rrl_step_groups *b, rrl_session *s) {
-    rrl_team *t = s->team;
+rrl_status rrl_step_groups_produce(rrl_step_groups *const *b, rrl_session *const *s, int n) {
+    rrl_team *t = s[0]->team;
     double t0 = rrl_clock();
     t->watch.phase = "rollout";
-    rrl_status rc = t->generators.index >= 0 ? generate(s, b) : RRL_OK;
+    rrl_status rc = t->generators.index >= 0 ? generate(b, s, n) : RRL_OK;
     double t1 = rrl_clock();
     t->watch.phase = "verdicts";
     if (t->verifiers.index >= 0) {
-        if (rc == RRL_OK) rc = judge(s);
-        if (rc != RRL_OK) tell_learners(s); /* failed as generator or as verifier: they wait for this rank */
+        if (rc == RRL_OK) rc = judge(s, n);
+        if (rc != RRL_OK) tell_learners(t); /* failed as generator or as verifier: they wait for this rank */
     }
-    b->rollout_s = t1 - t0;
-    b->verify_s = rrl_clock() - t1;
+    for (int i = 0; i < n; i++) {
+        b[i]->rollout_s = t1 - t0;
+        b[i]->verify_s = rrl_clock() - t1;
+    }
     return rc;
 }
 
-rrl_status rrl_step_groups_collect(rrl_step_groups *b, rrl_session *s) {
-    s->team->watch.phase = "collecting";
-    for (int32_t i = 0; i < s->groups; i++) {
-        rrl_group *g = NULL;
-        RRL_TRY(rrl_mailbox_receive(s->scored, &g));
-        int32_t slot = g->head.slot;
-        if (slot < 0 || slot >= s->groups || b->groups[slot] || g->head.step != b->step ||
-            g->head.question != b->questions[slot]) {
-            rrl_group_free(&g);
-            return RRL_FAIL(RRL_ERR_COMM, "step %lld: group %d arrived twice or does not belong to the step",
-                            (long long)b->step, slot);
-        }
-        b->groups[slot] = g;
+/* Put a group in its place of the schedule; its session is found by its place in the fleet. */
+static rrl_status place_group(rrl_group **g, rrl_step_groups *const *b, rrl_session *const *s, int n) {
+    const rrl_group_head *h = &(*g)->head;
+    for (int i = 0; i < n; i++) {
+        if (s[i]->place != h->run) continue;
+        if (h->slot < 0 || h->slot >= s[i]->groups || b[i]->groups[h->slot] || h->step != b[i]->step ||
+            h->question != b[i]->questions[h->slot])
+            break;
+        b[i]->groups[h->slot] = *g;
+        *g = NULL;
+        return RRL_OK;
     }
-    return rrl_advantages_step(b->groups, s->groups, (rrl_scale_rewards)s->config->training.scale_rewards,
-                               s->config->reward.missing == RRL_MISSING_EXCLUDE);
+    return RRL_FAIL(RRL_ERR_COMM, "step %lld: group %d of run %lld arrived twice or does not belong to the step",
+                    (long long)h->step, h->slot, (long long)h->run);
+}
+
+rrl_status rrl_step_groups_collect(rrl_step_groups *const *b, rrl_session *const *s, int n) {
+    rrl_team *t = s[0]->team;
+    int32_t all = 0;
+    t->watch.phase = "collecting";
+    for (int i = 0; i < n; i++) all += s[i]->groups;
+    for (int32_t i = 0; i < all; i++) {
+        rrl_group *g = NULL;
+        RRL_TRY(rrl_mailbox_receive(t->scored, &g));
+        rrl_status rc = place_group(&g, b, s, n);
+        rrl_group_free(&g);
+        RRL_TRY(rc);
+    }
+    for (int i = 0; i < n; i++)
+        RRL_TRY(rrl_advantages_step(b[i]->groups, s[i]->groups, (rrl_scale_rewards)s[i]->config->training.scale_rewards,
+                                    s[i]->config->reward.missing == RRL_MISSING_EXCLUDE));
+    return RRL_OK;
 }
 
 /* --- groups in flight: u64 length and packed bytes of each group */

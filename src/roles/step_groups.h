@@ -16,11 +16,11 @@ rrl_status rrl_step_groups_open(rrl_step_groups *b, const rrl_session *s);
 void rrl_step_groups_close(rrl_step_groups *b, const rrl_session *s);
 /** Give back the groups and set the batch to sampling step `step`: its questions and prompts. Local. */
 rrl_status rrl_step_groups_begin(rrl_step_groups *b, const rrl_session *s, int64_t step);
-/** This rank's share of generating and judging, with the session's present adapter. A failure is told to whoever waits
- *  for groups of this rank. Local. */
-rrl_status rrl_step_groups_produce(rrl_step_groups *b, rrl_session *s);
-/** Learners: receive every group and set advantages. Local. */
-rrl_status rrl_step_groups_collect(rrl_step_groups *b, rrl_session *s);
+/** This rank's share of generating and judging the groups of n sessions, in one decode batch, with their present adapters.
+ *  A failure is told to whoever waits for groups of this rank. Local. */
+rrl_status rrl_step_groups_produce(rrl_step_groups *const *b, rrl_session *const *s, int n);
+/** Learners: receive every group of n sessions and set advantages. Local. */
+rrl_status rrl_step_groups_collect(rrl_step_groups *const *b, rrl_session *const *s, int n);
 
 /** Append the groups to bytes, and fill a batch of `step` from them: groups in flight of a checkpoint. Local. */
 rrl_status rrl_step_groups_pack(rrl_buffer *bytes, const rrl_step_groups *b, const rrl_session *s);

@@ -2,6 +2,7 @@
  * one mpirun, tasks of a job array and restarts mix freely. */
 #include "study/study.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -26,22 +27,34 @@ typedef struct {
     char message[512];
 } walk;
 
-static rrl_status run_one(walk *w, const rrl_condition *c) {
-    rrl_status rc = RRL_OK;
-    char *base = NULL;
-    rrl_run_result result = {0};
-    bool stored = strcmp(c->method, "base") == 0 && w->study->experiment.reuse_base_generations;
-    if (stored) RRL_GOTO(rrl_base_store_get(&base, w->team, w->engine, w->study, c));
-    rrl_run_spec spec = {.config = c->config, .dir = c->dir, .arm = c->arm, .method = c->method, .level = c->level,
-                         .train = c->trains, .base_record = base, .fresh = w->fresh};
-    RRL_GOTO(rrl_run(w->team, w->engine, &spec, &result));
-    if (w->team->rank == w->team->recorder && !result.complete_before)
+static void say_done(const walk *w, const rrl_condition *c, const rrl_run_result *r) {
+    if (w->team->rank == w->team->recorder && !r->complete_before)
         rrl_event(w->team->log, RRL_LOG_INFO, "condition", "arm=%s level=%g seed=%llu method=%s accuracy=%.4f s=%.1f",
                   c->arm, c->level, (unsigned long long)c->seed, c->method,
-                  result.n_metrics > 0 ? result.metrics[0].value : 0.0, result.seconds);
+                  r->n_metrics > 0 ? r->metrics[0].value : 0.0, r->seconds);
+}
+
+static rrl_status make_spec(rrl_run_spec *spec, char **base, const walk *w, const rrl_condition *c) {
+    bool stored = strcmp(c->method, "base") == 0 && w->study->experiment.reuse_base_generations;
+    if (stored) RRL_TRY(rrl_base_store_get(base, w->team, w->engine, w->study, c));
+    *spec = (rrl_run_spec){.config = c->config, .dir = c->dir, .arm = c->arm, .method = c->method, .level = c->level,
+                           .train = c->trains, .base_record = *base, .fresh = w->fresh};
+    return RRL_OK;
+}
+
+/* Co-schedule conditions; outcome [n] is each one's own end. */
+static rrl_status run_some(walk *w, const int64_t *at, int n, rrl_run_result *result, rrl_status *outcome) {
+    rrl_status rc = RRL_OK;
+    rrl_run_spec *spec = NULL;
+    char **base = NULL;
+    RRL_GOTO(rrl_alloc(&spec, (size_t)n, sizeof *spec, "fleet"));
+    RRL_GOTO(rrl_alloc(&base, (size_t)n, sizeof *base, "fleet"));
+    for (int i = 0; i < n; i++) RRL_GOTO(make_spec(&spec[i], &base[i], w, &w->list[at[i]]));
+    RRL_GOTO(rrl_run_fleet(w->team, w->engine, spec, n, result, outcome));
 done:
-    rrl_run_result_free(&result);
+    for (int i = 0; base && i < n; i++) free(base[i]);
     free(base);
+    free(spec);
     return rc;
 }
 
@@ -54,40 +67,68 @@ static rrl_status go_on(const walk *w) {
     return RRL_FAIL(RRL_ERR_REQUEUE, "stopped by a signal between conditions; the same command continues");
 }
 
-static void note_held(walk *w, int64_t i) {
+static void note_held(walk *w, int64_t i, const char *by) {
     if (w->at[i] != HELD_BY_OTHER && w->team->rank == w->team->recorder)
-        rrl_event(w->team->log, RRL_LOG_INFO, "held", "dir=%s by=%s", rrl_log_quoted(w->list[i].dir),
-                  rrl_log_quoted(rrl_error_message()));
+        rrl_event(w->team->log, RRL_LOG_INFO, "held", "dir=%s by=%s", rrl_log_quoted(w->list[i].dir), rrl_log_quoted(by));
     w->at[i] = HELD_BY_OTHER;
+}
+
+static void note_failed(walk *w, int64_t i, rrl_status outcome, const char *why) {
+    w->at[i] = FAILED;
+    if (!w->team->peer_failed)
+        rrl_event(w->team->log, RRL_LOG_ERROR, "condition_failed", "dir=%s reason=%s", rrl_log_quoted(w->list[i].dir),
+                  rrl_log_quoted(why));
+    if (w->first_failure != RRL_OK) return;
+    w->first_failure = outcome;
+    snprintf(w->message, sizeof w->message, "%s", why);
+}
+
+/* Run a fleet of conditions and note how each ended. An error that is no condition's own is returned. */
+static rrl_status run_fleet(walk *w, const int64_t *at, int n, bool *moved) {
+    rrl_run_result *result = NULL;
+    rrl_status rc = RRL_OK, *outcome = NULL;
+    RRL_GOTO(rrl_alloc(&result, (size_t)n, sizeof *result, "fleet"));
+    RRL_GOTO(rrl_alloc(&outcome, (size_t)n, sizeof *outcome, "fleet"));
+    rc = run_some(w, at, n, result, outcome);
+    if (rc == RRL_ERR_REQUEUE || rc == RRL_ERR_COMM) goto done;
+    for (int i = 0; i < n; i++) {
+        rrl_status end = outcome[i] != RRL_OK ? outcome[i] : rc;
+        const char *why = result[i].message[0] ? result[i].message : rrl_error_message();
+        if (end == RRL_ERR_BUSY) {
+            note_held(w, at[i], why);
+            continue;
+        }
+        *moved = true;
+        w->at[at[i]] = DONE;
+        if (end == RRL_OK) say_done(w, &w->list[at[i]], &result[i]);
+        else note_failed(w, at[i], end, why);
+    }
+    rc = w->first_failure != RRL_OK && !w->study->experiment.continue_on_error ? w->first_failure : RRL_OK;
+done:
+    for (int i = 0; result && i < n; i++) rrl_run_result_free(&result[i]);
+    free(result);
+    free(outcome);
+    return rc;
 }
 
 /* One pass over what is open. Teams start at different places so that they seldom meet at one lock. */
 static rrl_status pass(walk *w, bool *moved) {
-    int64_t n = w->end - w->first;
+    rrl_status rc = RRL_OK;
+    int64_t n = w->end - w->first, most = w->study->parallel.fleet, *fleet = NULL;
+    int size = 0;
     *moved = false;
+    RRL_TRY(rrl_alloc(&fleet, (size_t)most, sizeof *fleet, "fleet"));
     for (int64_t k = 0; k < n; k++) {
         int64_t i = w->first + (k + n * w->team->index / w->team->count) % n;
-        if (w->at[i] == DONE || w->at[i] == FAILED) continue;
-        RRL_TRY(go_on(w));
-        rrl_status rc = run_one(w, &w->list[i]);
-        if (rc == RRL_ERR_REQUEUE || rc == RRL_ERR_COMM) return rc;
-        if (rc == RRL_ERR_BUSY) {
-            note_held(w, i);
-            continue;
-        }
-        *moved = true;
-        w->at[i] = rc == RRL_OK ? DONE : FAILED;
-        if (rc == RRL_OK) continue;
-        if (!w->team->peer_failed)
-            rrl_event(w->team->log, RRL_LOG_ERROR, "condition_failed", "dir=%s reason=%s", rrl_log_quoted(w->list[i].dir),
-                      rrl_log_quoted(rrl_error_message()));
-        if (w->first_failure == RRL_OK) {
-            w->first_failure = rc;
-            strncpy(w->message, rrl_error_message(), sizeof w->message - 1);
-        }
-        if (!w->study->experiment.continue_on_error) return rc;
+        if (w->at[i] != DONE && w->at[i] != FAILED) fleet[size++] = i;
+        if (size == 0 || (size < most && k + 1 < n)) continue;
+        RRL_GOTO(go_on(w));
+        RRL_GOTO(run_fleet(w, fleet, size, moved));
+        size = 0;
     }
-    return RRL_OK;
+done:
+    free(fleet);
+    return rc;
 }
 
 static bool any(const walk *w, progress p) {
