@@ -40,6 +40,23 @@ expect(2 ARGS show ${run} --completion 0 --evaluation x PRINTS "no evaluation \"
 expect(2 ARGS show ${run} --complete 0 PRINTS "unknown option --complete")
 expect(3 ARGS show ${CASE}/nowhere PRINTS "nowhere")
 
+# Lists: 6 of the 8 completions are wrong, and all of those were rewarded with 1.
+expect(0 ARGS show ${run} --evaluation test --wrong PRINTS "6 of 8 completions match" "three                  1 wrong  1.000")
+expect(0 ARGS show ${run} --evaluation test --right PRINTS "2 of 8 completions match" "one                    0 right  1.000")
+expect(0 ARGS show ${run} --evaluation test --top-wrong 2 PRINTS "6 of 8 completions match, 2 are shown (--top-wrong)")
+expect(0 ARGS show ${run} --evaluation test --question two --limit 1 PRINTS "2 of 8 completions match, 1 are shown (--limit)")
+expect(0 ARGS show ${run} --evaluation test --disagreement 0.5 PRINTS "0 of 8 completions match")
+expect(0 ARGS show ${run} --evaluation test --question three --wrong --json)
+string(JSON matches GET "${out}" matches)
+string(JSON completion GET "${out}" completions 0 completion)
+string(JSON prompt GET "${out}" completions 0 prompt)
+same(matches "${matches}" 1)
+same(completion "${completion}" 5)
+same(prompt "${prompt}" "Solve the problem. End with 'Final answer: <answer>'.\nProblem: three\nSolution:")
+expect(2 ARGS show ${run} --right --wrong PRINTS "leave one out")
+expect(2 ARGS show ${run} --disagreement nan PRINTS "expected a number of at least 0")
+expect(2 ARGS show ${CASE}/study --wrong PRINTS "is a study")
+
 expect(0 ARGS show --json ${run})
 string(JSON accuracy GET "${out}" evaluations 0 metrics independent_accuracy)
 string(JSON correlation TYPE "${out}" evaluations 0 metrics reward_correctness_correlation)

@@ -23,7 +23,7 @@ typedef rrl_status rrl_command_function(const rrl_options *o, rrl_command_contex
 typedef struct {
     const char *name;
     const char *arguments; /* "CONFIG", for the usage line */
-    int n_arguments;       /* that many, no more and no less */
+    int n_arguments;       /* that many, no more and no less; -n = n or more */
     unsigned options;      /* RRL_TAKES_* of options.h */
     const char *summary;   /* one line */
     const char *example;   /* a whole command line */

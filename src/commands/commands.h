@@ -21,7 +21,9 @@
       "rrl validate configs/quick.yaml --set training.batch_size=16")                                                  \
     X(convert, "CONFIG", 1, RRL_TAKES_CONVERT, "model and adapter merged into a model folder",                         \
       "rrl convert configs/train.yaml --set model.adapter=DIR --out models/merged")                                    \
-    X(show, "FILE|DIR", 1, RRL_TAKES_SHOW, "a record: summary, one completion, progress, digest",                      \
+    X(rejudge, "FILE...", -1, RRL_TAKES_ALWAYS | RRL_TAKES_dry_run, "stored texts judged by the present verifiers",    \
+      "rrl rejudge runs/train/run.h5")                                                                                 \
+    X(show, "FILE|DIR", 1, RRL_TAKES_SHOW, "a record: summary, completions, progress, digest",                         \
       "rrl show runs/train --completion 0")
 
 #define X(name, arguments, n, options, summary, example) rrl_command_function rrl_command_##name;

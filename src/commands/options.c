@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-typedef enum { KIND_FLAG, KIND_INT, KIND_TEXT, KIND_LIST } option_kind;
+typedef enum { KIND_FLAG, KIND_INT, KIND_REAL, KIND_TEXT, KIND_LIST } option_kind;
 
 typedef struct {
     const char *field;
@@ -89,6 +89,11 @@ static rrl_status store(rrl_options *out, const option *o, const char *value, co
             return RRL_FAIL(RRL_ERR_USAGE, "rrl %s: %s %s: expected a whole number of at least %" PRId64,
                             command, name, value, o->low);
         break;
+    case KIND_REAL:
+        if (!rrl_parse_double((double *)field, value) || !(*(double *)field >= (double)o->low))
+            return RRL_FAIL(RRL_ERR_USAGE, "rrl %s: %s %s: expected a number of at least %" PRId64, command, name,
+                            value, o->low);
+        break;
     case KIND_LIST:
         if (!strchr(value, '=') || value[0] == '=')
             return RRL_FAIL(RRL_ERR_USAGE, "rrl %s: %s %s: expected %s", command, name, value, o->argument);
@@ -136,7 +141,9 @@ rrl_status rrl_options_parse(rrl_options *out, int argc, char *const *argv, cons
         else
             o.arguments.v[o.arguments.n++] = argv[i];
     }
-    if (o.arguments.n != n_arguments && !o.help && !o.version) {
+    bool any_more = n_arguments < 0;
+    if (any_more) n_arguments = -n_arguments;
+    if ((o.arguments.n < n_arguments || (o.arguments.n > n_arguments && !any_more)) && !o.help && !o.version) {
         rc = o.arguments.n > n_arguments
                  ? RRL_FAIL(RRL_ERR_USAGE, "rrl %s: unexpected argument \"%s\"; see rrl %s --help", command,
                             o.arguments.v[n_arguments], command)

@@ -44,13 +44,32 @@ static double remaining(const rrl_record *r, int64_t max_steps) {
     return seconds / (double)recent * (double)(max_steps - r->n_rows);
 }
 
+/* Whether a list of completions is asked for; --evaluation alone only says whose. */
+static bool searches(const rrl_options *o) {
+    return o->question || o->right || o->wrong || o->disagreement >= 0 || o->top_wrong > 0;
+}
+
+static rrl_status check_options(const rrl_options *o) {
+    if (o->right && (o->wrong || o->top_wrong > 0))
+        return RRL_FAIL(RRL_ERR_USAGE, "rrl show: --right with --wrong or --top-wrong asks for nothing; leave one out");
+    if (searches(o) && (o->completion >= 0 || o->digest))
+        return RRL_FAIL(RRL_ERR_USAGE, "rrl show: --%s prints one thing; leave the options of a list out",
+                        o->digest ? "digest" : "completion");
+    return RRL_OK;
+}
+
 static rrl_status show_record(rrl_buffer *b, const char *path, const rrl_options *o) {
     rrl_record *r = NULL;
     char *status = NULL, *reason = NULL;
     rrl_status rc;
-    RRL_GOTO(rrl_record_read(&r, path, o->completion >= 0));
+    RRL_GOTO(rrl_record_read(&r, path, o->completion >= 0 || searches(o)));
     if (o->completion >= 0) {
-        RRL_GOTO(rrl_show_completion(b, r, o->evaluation, o->completion));
+        RRL_GOTO((o->json ? rrl_show_completion_json : rrl_show_completion)(b, r, o->evaluation, o->completion));
+        goto done;
+    }
+    if (searches(o)) {
+        rrl_show_search search = {o->evaluation, o->question, o->right, o->wrong, o->disagreement, o->top_wrong, o->limit};
+        RRL_GOTO(rrl_show_list(b, r, &search, o->json));
         goto done;
     }
     if (has(path, "run.json")) RRL_GOTO(rrl_run_folder_read(&status, &reason, path));
@@ -100,14 +119,15 @@ static rrl_status show_digest(rrl_buffer *b, const char *path) {
 }
 
 static rrl_status show(rrl_buffer *b, const char *path, const rrl_options *o) {
+    RRL_TRY(check_options(o));
     if (o->digest) return show_digest(b, path);
     if (!has(path, "study.json")) {
         bool begun = has(path, "run.json") && !has(path, "run.h5") && !has_folder(path, "records");
-        return begun && o->completion < 0 ? show_begun(b, path, o) : show_record(b, path, o);
+        return begun && o->completion < 0 && !searches(o) ? show_begun(b, path, o) : show_record(b, path, o);
     }
-    if (o->completion >= 0)
+    if (o->completion >= 0 || searches(o))
         return RRL_FAIL(RRL_ERR_USAGE,
-                        "%s is a study; --completion wants one run of it, such as ARM/level-L/seed-S/METHOD",
+                        "%s is a study; completions are those of one run of it, such as ARM/level-L/seed-S/METHOD",
                         path);
     return show_study(b, path, o);
 }

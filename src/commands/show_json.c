@@ -1,90 +1,53 @@
 /* The summary of a record or a study for programs: one JSON object, undefined values null. */
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "base/json_write.h"
+#include "base/json_object.h"
 #include "commands/show_parts.h"
 
-/* "key": with a comma unless it is the first of its object. */
-static rrl_status put_key(rrl_buffer *b, const char *key) {
-    if (b->len && b->data[b->len - 1] != '{') RRL_TRY(rrl_buffer_puts(b, ", "));
-    RRL_TRY(rrl_json_quote(b, key, strlen(key)));
-    return rrl_buffer_puts(b, ": ");
-}
-
-static rrl_status put_text(rrl_buffer *b, const char *key, const char *text) {
-    RRL_TRY(put_key(b, key));
-    return text ? rrl_json_quote(b, text, strlen(text)) : rrl_buffer_puts(b, "null");
-}
-
-static rrl_status put_real(rrl_buffer *b, const char *key, double v) {
-    RRL_TRY(put_key(b, key));
-    return rrl_json_number(b, v);
-}
-
-static rrl_status put_count(rrl_buffer *b, const char *key, int64_t v) {
-    RRL_TRY(put_key(b, key));
-    return rrl_buffer_printf(b, "%" PRId64, v);
-}
-
-static rrl_status put_bool(rrl_buffer *b, const char *key, bool v) {
-    RRL_TRY(put_key(b, key));
-    return rrl_buffer_puts(b, v ? "true" : "false");
-}
-
-static rrl_status open_list(rrl_buffer *b, const char *key) {
-    RRL_TRY(put_key(b, key));
-    return rrl_buffer_puts(b, "[");
-}
-
-static rrl_status open_item(rrl_buffer *b, int64_t i) {
-    return rrl_buffer_puts(b, i ? ", {" : "{");
-}
-
 static rrl_status put_members(rrl_buffer *b, const rrl_record *r) {
-    RRL_TRY(open_list(b, "members"));
+    RRL_TRY(rrl_json_open_list(b, "members"));
     for (int32_t i = 0; i < r->n_members; i++) {
         const rrl_record_member *m = &r->members[i];
-        RRL_TRY(open_item(b, i));
-        RRL_TRY(put_text(b, "kind", m->kind));
-        RRL_TRY(put_text(b, "corruption", m->corruption));
-        RRL_TRY(put_real(b, "probability", m->probability));
-        RRL_TRY(put_key(b, "seed"));
-        RRL_TRY(rrl_buffer_printf(b, "%" PRIu64 "}", m->seed));
+        RRL_TRY(rrl_json_open_item(b, i));
+        RRL_TRY(rrl_json_put_text(b, "kind", m->kind));
+        RRL_TRY(rrl_json_put_text(b, "corruption", m->corruption));
+        RRL_TRY(rrl_json_put_real(b, "probability", m->probability));
+        RRL_TRY(rrl_json_put_seed(b, "seed", m->seed));
+        RRL_TRY(rrl_buffer_puts(b, "}"));
     }
     return rrl_buffer_puts(b, "]");
 }
 
 static rrl_status put_training(rrl_buffer *b, const rrl_record *r, const rrl_show_progress *p) {
-    RRL_TRY(put_key(b, "training"));
+    RRL_TRY(rrl_json_key(b, "training"));
     if (r->n_rows == 0) return rrl_buffer_puts(b, "null");
     const rrl_training_row *last = &r->rows[r->n_rows - 1];
     RRL_TRY(rrl_buffer_puts(b, "{"));
-    RRL_TRY(put_count(b, "updates", r->n_rows));
-    RRL_TRY(put_real(b, "max_steps", p->max_steps < 0 ? NAN : (double)p->max_steps));
-    RRL_TRY(put_real(b, "remaining_s", p->remaining_s));
-    RRL_TRY(put_count(b, "completions", r->training.n));
-    RRL_TRY(put_key(b, "last"));
+    RRL_TRY(rrl_json_put_count(b, "updates", r->n_rows));
+    RRL_TRY(rrl_json_put_real(b, "max_steps", p->max_steps < 0 ? NAN : (double)p->max_steps));
+    RRL_TRY(rrl_json_put_real(b, "remaining_s", p->remaining_s));
+    RRL_TRY(rrl_json_put_count(b, "completions", r->training.n));
+    RRL_TRY(rrl_json_key(b, "last"));
     RRL_TRY(rrl_buffer_puts(b, "{"));
-#define X(field, type, name, unit, digest, doc) RRL_TRY(put_real(b, name, (double)last->field));
+#define X(field, type, name, unit, digest, doc) RRL_TRY(rrl_json_put_real(b, name, (double)last->field));
     RRL_TRAINING_COLUMNS(X)
 #undef X
     return rrl_buffer_puts(b, "}}");
 }
 
 static rrl_status put_evaluations(rrl_buffer *b, const rrl_record *r) {
-    RRL_TRY(open_list(b, "evaluations"));
+    RRL_TRY(rrl_json_open_list(b, "evaluations"));
     for (int64_t i = 0; i < r->n_evaluations; i++) {
         const rrl_record_set *s = &r->evaluations[i];
-        RRL_TRY(open_item(b, i));
-        RRL_TRY(put_text(b, "name", s->name));
-        RRL_TRY(put_count(b, "questions", s->n_questions));
-        RRL_TRY(put_count(b, "completions", s->n));
-        RRL_TRY(put_key(b, "metrics"));
+        RRL_TRY(rrl_json_open_item(b, i));
+        RRL_TRY(rrl_json_put_text(b, "name", s->name));
+        RRL_TRY(rrl_json_put_count(b, "questions", s->n_questions));
+        RRL_TRY(rrl_json_put_count(b, "completions", s->n));
+        RRL_TRY(rrl_json_key(b, "metrics"));
         RRL_TRY(rrl_buffer_puts(b, "{"));
         for (int64_t m = 0; m < s->n_metrics; m++)
-            RRL_TRY(put_real(b, s->metrics[m].name, s->metrics[m].defined ? s->metrics[m].value : NAN));
+            RRL_TRY(rrl_json_put_real(b, s->metrics[m].name, s->metrics[m].defined ? s->metrics[m].value : NAN));
         RRL_TRY(rrl_buffer_puts(b, "}}"));
     }
     return rrl_buffer_puts(b, "]");
@@ -92,22 +55,21 @@ static rrl_status put_evaluations(rrl_buffer *b, const rrl_record *r) {
 
 rrl_status rrl_show_summary_json(rrl_buffer *b, const rrl_record *r, const rrl_show_progress *p) {
     RRL_TRY(rrl_buffer_puts(b, "{"));
-    RRL_TRY(put_text(b, "path", r->path));
-    RRL_TRY(put_bool(b, "complete", r->complete));
-    RRL_TRY(put_text(b, "status", r->complete ? "complete" : p->status));
-    RRL_TRY(put_text(b, "reason", p->reason));
-    RRL_TRY(put_text(b, "execution_kind", r->execution_kind));
-    RRL_TRY(put_text(b, "arm", r->arm));
-    RRL_TRY(put_real(b, "level", r->level));
-    RRL_TRY(put_text(b, "method", r->method));
-    RRL_TRY(put_key(b, "seed"));
-    RRL_TRY(rrl_buffer_printf(b, "%" PRIu64, r->seed));
-    RRL_TRY(put_text(b, "numeric_path", r->numeric_path));
-    RRL_TRY(put_text(b, "digest", r->digest));
-    RRL_TRY(put_text(b, "model_digest", r->model_digest));
-    RRL_TRY(put_text(b, "parser_version", r->parser_version));
-    RRL_TRY(put_text(b, "rrl_version", r->rrl_version));
-    RRL_TRY(put_text(b, "created_utc", r->created_utc));
+    RRL_TRY(rrl_json_put_text(b, "path", r->path));
+    RRL_TRY(rrl_json_put_bool(b, "complete", r->complete));
+    RRL_TRY(rrl_json_put_text(b, "status", r->complete ? "complete" : p->status));
+    RRL_TRY(rrl_json_put_text(b, "reason", p->reason));
+    RRL_TRY(rrl_json_put_text(b, "execution_kind", r->execution_kind));
+    RRL_TRY(rrl_json_put_text(b, "arm", r->arm));
+    RRL_TRY(rrl_json_put_real(b, "level", r->level));
+    RRL_TRY(rrl_json_put_text(b, "method", r->method));
+    RRL_TRY(rrl_json_put_seed(b, "seed", r->seed));
+    RRL_TRY(rrl_json_put_text(b, "numeric_path", r->numeric_path));
+    RRL_TRY(rrl_json_put_text(b, "digest", r->digest));
+    RRL_TRY(rrl_json_put_text(b, "model_digest", r->model_digest));
+    RRL_TRY(rrl_json_put_text(b, "parser_version", r->parser_version));
+    RRL_TRY(rrl_json_put_text(b, "rrl_version", r->rrl_version));
+    RRL_TRY(rrl_json_put_text(b, "created_utc", r->created_utc));
     RRL_TRY(put_members(b, r));
     RRL_TRY(put_training(b, r, p));
     RRL_TRY(put_evaluations(b, r));
@@ -116,26 +78,26 @@ rrl_status rrl_show_summary_json(rrl_buffer *b, const rrl_record *r, const rrl_s
 
 rrl_status rrl_show_begun_json(rrl_buffer *b, const char *path, const char *status, const char *reason) {
     RRL_TRY(rrl_buffer_puts(b, "{"));
-    RRL_TRY(put_text(b, "path", path));
-    RRL_TRY(put_bool(b, "complete", false));
-    RRL_TRY(put_text(b, "status", status));
-    RRL_TRY(put_text(b, "reason", reason));
+    RRL_TRY(rrl_json_put_text(b, "path", path));
+    RRL_TRY(rrl_json_put_bool(b, "complete", false));
+    RRL_TRY(rrl_json_put_text(b, "status", status));
+    RRL_TRY(rrl_json_put_text(b, "reason", reason));
     return rrl_buffer_puts(b, "}\n");
 }
 
 rrl_status rrl_show_study_json(rrl_buffer *b, const char *path, const rrl_condition_state *s, int64_t n) {
     RRL_TRY(rrl_buffer_puts(b, "{"));
-    RRL_TRY(put_text(b, "path", path));
-    RRL_TRY(open_list(b, "conditions"));
+    RRL_TRY(rrl_json_put_text(b, "path", path));
+    RRL_TRY(rrl_json_open_list(b, "conditions"));
     for (int64_t i = 0; i < n; i++) {
-        RRL_TRY(open_item(b, i));
-        RRL_TRY(put_text(b, "dir", s[i].dir));
-        RRL_TRY(put_text(b, "arm", s[i].arm));
-        RRL_TRY(put_real(b, "level", s[i].level));
-        RRL_TRY(put_count(b, "seed", (int64_t)s[i].seed));
-        RRL_TRY(put_text(b, "method", s[i].method));
-        RRL_TRY(put_text(b, "status", s[i].status));
-        RRL_TRY(put_text(b, "reason", s[i].reason));
+        RRL_TRY(rrl_json_open_item(b, i));
+        RRL_TRY(rrl_json_put_text(b, "dir", s[i].dir));
+        RRL_TRY(rrl_json_put_text(b, "arm", s[i].arm));
+        RRL_TRY(rrl_json_put_real(b, "level", s[i].level));
+        RRL_TRY(rrl_json_put_count(b, "seed", (int64_t)s[i].seed));
+        RRL_TRY(rrl_json_put_text(b, "method", s[i].method));
+        RRL_TRY(rrl_json_put_text(b, "status", s[i].status));
+        RRL_TRY(rrl_json_put_text(b, "reason", s[i].reason));
         RRL_TRY(rrl_buffer_puts(b, "}"));
     }
     return rrl_buffer_puts(b, "]}\n");

@@ -45,6 +45,10 @@ rrl_status rrl_segment_publish(const char *path, const rrl_segment *s, const cha
 rrl_status rrl_evaluation_publish(const char *path, const rrl_record_set *evaluation, const char *digest);
 /** head: texts, members and training.questions; run: all of the record. */
 rrl_status rrl_record_publish(const char *path, const rrl_record *r, rrl_record_part part);
+/** A run judged again: `now` with its new verdicts as RRL_PART_RUN, and what its verifier had decided before in the group
+ *  /original (docs/records.md, section Judged again). source_sha256: of the file that `before` was read from. */
+rrl_status rrl_record_publish_rejudged(const char *path, const rrl_record *now, const rrl_record *before,
+                                       const char *source_sha256);
 
 /** Read one part. digest (may be NULL) must be the file's. Errors: RRL_ERR_DATA. */
 rrl_status rrl_segment_read(rrl_segment *out, const char *path, const char *digest, bool with_text);

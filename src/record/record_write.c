@@ -107,18 +107,70 @@ done:
     return rc;
 }
 
+static rrl_status put_run(hid_t file, const rrl_record *r, const char *path) {
+    RRL_TRY(put_completions(file, &r->training, path));
+    RRL_TRY(rrl_h5_table_put(file, &rrl_table_training, r->rows, r->n_rows, path));
+    return put_evaluations(file, r->evaluations, r->n_evaluations, path);
+}
+
 rrl_status rrl_record_publish(const char *path, const rrl_record *r, rrl_record_part part) {
     rrl_status rc = RRL_OK;
     hid_t file = -1;
     RRL_GOTO(rrl_h5_create(&file, path));
     RRL_GOTO(put_root(file, part, r->digest, path));
     RRL_GOTO(put_head(file, r, path));
-    if (part == RRL_PART_RUN) {
-        RRL_GOTO(put_completions(file, &r->training, path));
-        RRL_GOTO(rrl_h5_table_put(file, &rrl_table_training, r->rows, r->n_rows, path));
-        RRL_GOTO(put_evaluations(file, r->evaluations, r->n_evaluations, path));
-    }
+    if (part == RRL_PART_RUN) RRL_GOTO(put_run(file, r, path));
     RRL_GOTO(rrl_h5_publish(file, path, part == RRL_PART_RUN ? "run.write" : "head.write"));
+done:
+    rrl_h5_drop(&file);
+    return rc;
+}
+
+/* --- judged again */
+
+/* What a verifier decides of a set; texts and tokens are those of the new one. */
+static rrl_status put_decisions(hid_t at, const rrl_record_set *s, const char *path) {
+    RRL_TRY(rrl_h5_table_put(at, &rrl_table_rollouts, s->rollouts, s->n, path));
+    RRL_TRY(rrl_h5_texts_put(at, &rrl_column_answer, s->answer, rrl_set_answer_bytes, s->rollouts, s->n, path));
+    return rrl_h5_table_put(at, &rrl_table_verdicts, s->verdicts, s->n_verdicts, path);
+}
+
+static rrl_status put_evaluation_before(hid_t evaluations, const rrl_record_set *s, const char *path) {
+    hid_t at = -1;
+    RRL_TRY(rrl_h5_group_make(&at, evaluations, s->name, path));
+    rrl_status rc = put_decisions(at, s, path);
+    if (rc == RRL_OK) rc = rrl_h5_table_put(at, &rrl_table_metrics, s->metrics, s->n_metrics, path);
+    rrl_h5_drop(&at);
+    return rc;
+}
+
+static rrl_status put_before(hid_t file, const rrl_record *r, const char *source_sha256, const char *path) {
+    rrl_status rc = RRL_OK;
+    hid_t at = -1, evaluations = -1;
+    RRL_GOTO(rrl_h5_group_make(&at, file, "original", path));
+    RRL_GOTO(rrl_h5_attr_put_text(at, "parser_version", r->parser_version, path));
+    RRL_GOTO(rrl_h5_attr_put_text(at, "rrl_version", r->rrl_version, path));
+    RRL_GOTO(rrl_h5_attr_put_text(at, "file_sha256", source_sha256, path));
+    RRL_GOTO(put_decisions(at, &r->training, path));
+    RRL_GOTO(rrl_h5_group_make(&evaluations, at, "evaluation", path));
+    for (int64_t i = 0; i < r->n_evaluations; i++)
+        RRL_GOTO(put_evaluation_before(evaluations, &r->evaluations[i], path));
+done:
+    rrl_h5_drop(&evaluations);
+    rrl_h5_drop(&at);
+    return rc;
+}
+
+rrl_status rrl_record_publish_rejudged(const char *path, const rrl_record *now, const rrl_record *before,
+                                       const char *source_sha256) {
+    rrl_status rc = RRL_OK;
+    hid_t file = -1;
+    RRL_GOTO(rrl_h5_create(&file, path));
+    RRL_GOTO(put_root(file, RRL_PART_RUN, now->digest, path));
+    RRL_GOTO(put_head(file, now, path));
+    RRL_GOTO(put_run(file, now, path));
+    RRL_GOTO(put_before(file, before, source_sha256, path));
+    RRL_GOTO(rrl_h5_publish(file, path, "rejudged.write"));
 done:
     rrl_h5_drop(&file);
     return rc;
