@@ -67,8 +67,8 @@ static const struct {
     {"probability above 1", "experiment: {levels: [0, 1.2]}\n",
      "experiment.levels[1]: 1.2 is out of range: from 0 to 1"},
     {"confidence scale above 1", "experiment: {corruption: {confidence_scale: 1.5}}\n", "from 0 to 1"},
-    {"pipeline depth", "parallel: {pipeline_depth: 1}\n",
-     "parallel.pipeline_depth: 1 is out of range: from 0 to 0"},
+    {"pipeline depth", "parallel: {pipeline_depth: 2}\n",
+     "parallel.pipeline_depth: 2 is out of range: from 0 to 1"},
     {"yes for a boolean", "training: {use_cpu: yes}\n", "'yes' found: YAML readers differ on it, write true"},
     {"no for a boolean", "training: {use_cpu: no}\n", "write false"},
     {"number for a boolean", "training: {use_cpu: 1}\n", "write true"},
@@ -509,9 +509,8 @@ static void test_notes(void) {
     CHECK_OK(rrl_config_notes(&notes, c));
     CHECK(has_parts(
         notes, "generation.sample_batch_size has no effect|training.bf16 has no effect|training.fp16 has no "
-               "effect|model.dtype float16: weights are read as float16 and computed in float32|"
+               "effect|model.dtype float16: weights are read as float16, rounded to bfloat16|"
                "training.gradient_checkpointing has no effect|experiment.resume false has no effect|"
-               "experiment.qualification_min_pass1 is not enforced|"
                "training_verifier.members[0] and [1] have corruption seed 0 both"));
     free(notes);
     rrl_config_close(&c);

@@ -128,6 +128,7 @@
     X(levels, REALS, NONE, "0", 0, 1, RESULT, "1", "corruption probabilities")                                         \
     X(methods, TEXTS, NONE, "base,baseline,robust", 0, 0, RESULT, "", "base | baseline | robust")                      \
     X(qualification_min_pass1, REAL, NONE, 0, 0, 1, RESULT, "1", "pass@1 demanded before a study")                     \
+    X(qualification_sampled, BOOL, NONE, false, 0, 0, PLACE, "", "as generation says; false = one greedy answer")      \
     X(continue_on_error, BOOL, NONE, true, 0, 0, LAYOUT, "", "go on with other conditions after a failure")            \
     X(reuse_base_generations, BOOL, NONE, true, 0, 0, LAYOUT, "", "base completions made once a seed")                 \
     X(resume, BOOL, NONE, true, 0, 0, LAYOUT, "", "skip what is complete, continue what is not")

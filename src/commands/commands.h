@@ -21,6 +21,8 @@
       "rrl validate configs/quick.yaml --set training.batch_size=16")                                                  \
     X(convert, "CONFIG", 1, RRL_TAKES_CONVERT, "model and adapter merged into a model folder",                         \
       "rrl convert configs/train.yaml --set model.adapter=DIR --out models/merged")                                    \
+    X(qualify, "CONFIG", 1, RRL_TAKES_CONFIG | RRL_TAKES_fresh, "pass@1 of the model on validation questions",         \
+      "rrl qualify configs/qualification.yaml")                                                                        \
     X(rejudge, "FILE...", -1, RRL_TAKES_ALWAYS | RRL_TAKES_dry_run, "stored texts judged by the present verifiers",    \
       "rrl rejudge runs/train/run.h5")                                                                                 \
     X(show, "FILE|DIR", 1, RRL_TAKES_SHOW, "a record: summary, completions, progress, digest",                         \

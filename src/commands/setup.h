@@ -16,6 +16,9 @@ rrl_status rrl_setup_open(rrl_setup *s, const rrl_options *o, rrl_command_contex
 /** Say which keys have no effect, open the engine, print the banner; collective over the team. */
 rrl_status rrl_setup_engine(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, bool train);
 void rrl_setup_close(rrl_setup *s);
+/** The gate before a study: where experiment.qualification_min_pass1 > 0, measure pass@1 (or read what was measured) and
+ *  refuse below it; collective over the team. In qualify.c. */
+rrl_status rrl_qualify_gate(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx);
 /** One run and its result on stdout: train and eval. */
 rrl_status rrl_setup_run(const rrl_options *o, rrl_command_context *ctx, rrl_purpose purpose);
 

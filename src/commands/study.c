@@ -30,6 +30,7 @@ static rrl_status put_aside(rrl_setup *s, rrl_command_context *ctx) {
 static rrl_status run(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx) {
     bool all = o->condition < 0;
     if (all && o->fresh) RRL_TRY(put_aside(s, ctx));
+    RRL_TRY(rrl_qualify_gate(s, o, ctx));
     RRL_TRY(rrl_setup_engine(s, o, ctx, rrl_study_trains(s->config)));
     RRL_TRY(rrl_study_run(s->team, s->engine, s->config, all ? RRL_ALL_CONDITIONS : o->condition, !all && o->fresh));
     if (ctx->rank != 0) return RRL_OK;

@@ -48,9 +48,9 @@ static rrl_status check_seeds(const rrl_ints *seeds) {
 
 /* --- one arm */
 
-/* The name is a folder of the study beside base/, report/ and study.json. */
+/* The name is a folder of the study beside base/, qualification/, report/ and study.json. */
 static rrl_status check_name(const rrl_arm_config *arm, int64_t at) {
-    static const char *const TAKEN[] = {"base", "report", "study.json"};
+    static const char *const TAKEN[] = {"base", "qualification", "report", "study.json"};
     const char *p = arm->name;
     bool plain = *p && *p != '.' && *p != '-';
     for (; *p && plain; p++)

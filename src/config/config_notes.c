@@ -61,9 +61,6 @@ static rrl_status note_missing(rrl_buffer *b, const rrl_config *c) {
     if (!x->resume)
         RRL_TRY(rrl_buffer_puts(b, "experiment.resume false has no effect: a study always continues; "
                                    "--fresh starts it again\n"));
-    if (x->qualification_min_pass1 > 0)
-        RRL_TRY(rrl_buffer_puts(b, "experiment.qualification_min_pass1 is not enforced: measure it with "
-                                   "rrl eval first\n"));
     return RRL_OK;
 }
 

@@ -104,11 +104,11 @@ static bool has(const char *dir, const char *name, bool folder) {
 }
 
 /* A folder that holds no condition: our own output, what --fresh or a replay moved away, a study's store of
- * base completions (a method's folder called base is a run and not asked here). */
+ * base completions and its qualification (a method's folder called base is a run and not asked here). */
 static bool left_out(const char *name, bool in_study) {
     const char *old = strstr(name, ".old-");
     return strcmp(name, "report") == 0 || strcmp(name, "quarantine") == 0 || (old && old[5]) ||
-           (in_study && strcmp(name, "base") == 0);
+           (in_study && (strcmp(name, "base") == 0 || strcmp(name, "qualification") == 0));
 }
 
 /* A run that is not complete: what its run.json says of it, else how far it came. */

@@ -42,8 +42,7 @@ static void set_method(rrl_config *c, const char *method) {
     else c->reward.strategy = RRL_SHAPE_STANDARD;
 }
 
-/* A condition is one run: the grid it is taken from is no part of it, so that a study can grow without starting again. */
-static void forget_grid(rrl_config *c, uint64_t seed) {
+void rrl_condition_forget_grid(rrl_config *c, uint64_t seed) {
     static const char name[] = "run", method[] = "baseline";
     rrl_experiment_config *x = &c->experiment;
     x->seeds.n = x->levels.n = x->methods.n = x->n_arms = 1;
@@ -79,7 +78,7 @@ static rrl_status make_condition(rrl_condition *c, const rrl_config *study, cons
     c->config->seed = (int64_t)seed;
     RRL_TRY(set_members(c->config, arm, level, seed));
     set_method(c->config, method);
-    forget_grid(c->config, seed);
+    rrl_condition_forget_grid(c->config, seed);
     return RRL_OK;
 }
 

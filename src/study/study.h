@@ -18,6 +18,9 @@ typedef struct {
  *  RRL_ERR_CONFIG. The caller frees with rrl_conditions_free. */
 rrl_status rrl_conditions_list(rrl_condition **out, int64_t *n, const rrl_config *study);
 void rrl_conditions_free(rrl_condition **c, int64_t n);
+/** Make a config that of one run: the grid it was taken from leaves no trace, so that a study can grow without starting
+ *  again. */
+void rrl_condition_forget_grid(rrl_config *c, uint64_t seed);
 
 enum { RRL_ALL_CONDITIONS = -1 };
 /** Run what is not complete; collective over the team. study.json is created exclusively by the first and compared by
