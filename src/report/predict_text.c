@@ -40,6 +40,16 @@ static void updates(char out[CELL_CHARS], double v) {
     else snprintf(out, CELL_CHARS, v < 1000 ? "%.2f" : "%.2g", v);
 }
 
+/* ".800/.904": without the zeros, so that a table of them fits. */
+static void pair(char out[2 * CELL_CHARS], double j, double rho) {
+    int n = 0;
+    for (int i = 0; i < 2; i++) {
+        double v = i ? rho : j;
+        if (fabs(v) < 0.9995) n += snprintf(out + n, CELL_CHARS, "%s%s.%03.0f", i ? "/" : "", v < 0 ? "-" : "", fabs(v) * 1000);
+        else n += snprintf(out + n, CELL_CHARS, "%s%.3f", i ? "/" : "", v);
+    }
+}
+
 /* ---- tables ---- */
 
 static rrl_status put_title(rrl_buffer *b, const rrl_predict_table *t, const rrl_predict_cell *c) {
@@ -70,7 +80,7 @@ static rrl_status put_strategy(rrl_buffer *b, const rrl_predict_table *t, const 
         number(j, first.j_eff);
         updates(cost, first.updates);
     }
-    RRL_TRY(rrl_buffer_printf(b, "  %-19s %6s %c %8s", STRATEGIES[s], j, sign_of(first.j_eff), cost));
+    RRL_TRY(rrl_buffer_printf(b, " %-19s %6s %c %7s", STRATEGIES[s], j, sign_of(first.j_eff), cost));
     for (int i = 0; i < t->n_priors; i++) {
         number(rho, rrl_predict_effect_at(t, c, s, i).rho);
         RRL_TRY(rrl_buffer_printf(b, " %6s", rho));
@@ -88,12 +98,11 @@ static rrl_status put_missing(rrl_buffer *b, const rrl_predict_table *t, const r
 static rrl_status put_cell(rrl_buffer *b, const rrl_predict_table *t, const rrl_predict_cell *c) {
     RRL_TRY(put_title(b, t, c));
     if (c->refused) return RRL_OK;
-    RRL_TRY(rrl_buffer_printf(b, "  %-19s %6s   %8s", "", "J", "updates"));
+    RRL_TRY(rrl_buffer_printf(b, " %-19s %6s   %7s", "", "J", "updates"));
     for (int i = 0; i < t->n_priors; i++) {
-        char prior[RRL_NUMBER_CHARS], label[CELL_CHARS];
+        char prior[RRL_NUMBER_CHARS];
         rrl_format_g(prior, t->priors[i]);
-        snprintf(label, sizeof label, i ? "%.6s" : "rho %.6s", prior);
-        RRL_TRY(rrl_buffer_printf(b, i ? " %6s" : "%7s", label));
+        RRL_TRY(rrl_buffer_printf(b, " %6.6s", prior));
     }
     RRL_TRY(rrl_buffer_puts(b, "\n"));
     for (int s = 0; s < RRL_PREDICT_STRATEGIES; s++) RRL_TRY(put_strategy(b, t, c, s));
@@ -113,7 +122,7 @@ static rrl_status put_reference(rrl_buffer *b, const rrl_predict_table *t) {
     enum { N_SHOWN = sizeof SHOWN / sizeof *SHOWN };
     int prior = prior_at(t, SUMMARY_PRIOR);
     if (prior < 0) return RRL_OK;
-    RRL_TRY(rrl_buffer_puts(b, "\nfor reference: three rule members, P(right) 0.3, J/rho\n  noise             "));
+    RRL_TRY(rrl_buffer_puts(b, "\nfor reference: three rule members, P(right) 0.3, J/rho\n noise             "));
     for (int i = 0; i < N_SHOWN; i++) RRL_TRY(rrl_buffer_printf(b, " %11s", STRATEGIES[SHOWN[i]]));
     RRL_TRY(rrl_buffer_puts(b, "\n"));
     for (size_t k = 0; k < t->n; k++) {
@@ -121,10 +130,12 @@ static rrl_status put_reference(rrl_buffer *b, const rrl_predict_table *t) {
         char level[RRL_NUMBER_CHARS];
         if (!c->reference || c->refused) continue;
         rrl_format_g(level, c->level);
-        RRL_TRY(rrl_buffer_printf(b, "  %-14s %3s", c->kind, level));
+        RRL_TRY(rrl_buffer_printf(b, " %-14s %3s", c->kind, level));
         for (int i = 0; i < N_SHOWN; i++) {
             rrl_predict_effect f = rrl_predict_effect_at(t, c, SHOWN[i], prior);
-            RRL_TRY(rrl_buffer_printf(b, " %5.3f/%5.3f", f.j_eff, f.rho));
+            char cell[2 * CELL_CHARS];
+            pair(cell, f.j_eff, f.rho);
+            RRL_TRY(rrl_buffer_printf(b, " %11s", cell));
         }
         RRL_TRY(rrl_buffer_puts(b, "\n"));
     }
@@ -137,7 +148,7 @@ rrl_status rrl_predict_text(char **out, const rrl_predict_table *t) {
     RRL_GOTO(rrl_buffer_puts(
         &b, "J = E[reward | right] - E[reward | wrong]: 1 clean, 0 drifts, below 0 unlearns.\n"
             "updates = what training takes relative to a clean verifier (1/J).\n"
-            "rho = correlation of reward and correctness at P(right).\n"));
+            "rho = correlation of reward and correctness, at each P(right).\n"));
     for (size_t i = 0; i < t->n; i++)
         if (!t->cells[i].reference) RRL_GOTO(put_cell(&b, t, &t->cells[i]));
     RRL_GOTO(put_reference(&b, t));
@@ -209,7 +220,7 @@ static rrl_status put_method(rrl_buffer *b, const rrl_predict_table *t, const rr
     rrl_predict_effect f = rrl_predict_effect_at(t, c, s, 0);
     number(j, f.j_eff);
     number(rho, f.rho);
-    return rrl_buffer_printf(b, "  %s %s / %s %-8s", name, j, rho, verb_of(f.j_eff));
+    return rrl_buffer_printf(b, "  %s %s/%s %-8s", name, j, rho, verb_of(f.j_eff));
 }
 
 static void trim(rrl_buffer *b) {
@@ -224,14 +235,14 @@ rrl_status rrl_predict_summary(char **out, const rrl_config *c) {
     request.priors = &SUMMARY_PRIOR;
     request.n_priors = 1;
     RRL_TRY(rrl_predict_table_make(&t, c, &request, false));
-    RRL_GOTO(rrl_buffer_puts(&b, "predictions  J = E[reward|right] - E[reward|wrong] / correlation at P(right) 0.3\n"));
+    RRL_GOTO(rrl_buffer_puts(&b, "predictions  J = E[reward|right] - E[reward|wrong] / rho at P(right) 0.3\n"));
     for (size_t i = 0; i < t.n; i++) {
         const rrl_predict_cell *cell = &t.cells[i];
         char level[RRL_NUMBER_CHARS] = "fixed", name[64];
         if (cell->baseline < 0 && cell->robust < 0) continue;
         if (!isnan(cell->level)) rrl_format_g(level, cell->level);
         snprintf(name, sizeof name, "%.40s %s", t.run ? cell->kind : cell->arm, level);
-        RRL_GOTO(rrl_buffer_printf(&b, "  %-19s", name));
+        RRL_GOTO(rrl_buffer_printf(&b, "  %-14s", name));
         if (cell->refused) {
             RRL_GOTO(rrl_buffer_printf(&b, "  not predicted: %s\n", cell->refused));
             continue;
