@@ -17,7 +17,7 @@ static char folder[PROGRAM_PATH];
     "output_dir=%s/"
 #define RUN                                                                                                            \
     "train %s/configs/train.yaml --quiet --threads 1 dataset.limit=4 experiment.train_dataset.limit=16 "              \
-    "generation.max_tokens=16 training.max_steps=150 output_dir=%s/"
+    "generation.max_tokens=16 training.max_steps=60 output_dir=%s/"
 
 static const char *in(const char *name) {
     enum { ROOM = 2 * PROGRAM_PATH };
