@@ -19,6 +19,8 @@
     X(report, "DIR", 1, RRL_TAKES_ALWAYS, "tables from the records of a study or a run", "rrl report runs/quick")      \
     X(validate, "CONFIG", 1, RRL_TAKES_CONFIG, "strict check of a config; prints the resolved plan",                   \
       "rrl validate configs/quick.yaml --set training.batch_size=16")                                                  \
+    X(predict, "CONFIG", 1, RRL_TAKES_PREDICT, "what noise and shaping do to the reward, enumerated",                  \
+      "rrl predict configs/embedded.yaml --p-right 0.25")                                                              \
     X(convert, "CONFIG", 1, RRL_TAKES_CONVERT, "model and adapter merged into a model folder",                         \
       "rrl convert configs/train.yaml --set model.adapter=DIR --out models/merged")                                    \
     X(qualify, "CONFIG", 1, RRL_TAKES_CONFIG | RRL_TAKES_fresh, "pass@1 of the model on validation questions",         \
