@@ -4,7 +4,7 @@
 set -euo pipefail
 
 packages=(build-essential cmake pkg-config git libopenmpi-dev openmpi-bin libhdf5-dev libyaml-dev libcjson-dev libgmp-dev
-          libpcre2-dev libutf8proc-dev libssl-dev gnuplot-nox)
+          libpcre2-dev libutf8proc-dev libssl-dev libarchive-dev gnuplot-nox)
 [ "${1:-}" = tests ] && packages+=(hdf5-tools python3 python3-h5py python3-pandas locales slurm-wlm munge)
 
 missing=()
