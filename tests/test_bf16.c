@@ -107,10 +107,14 @@ static int is(const opened *o, const char *isa) {
     return strcmp(rrl_device_isa(o->d), isa) == 0;
 }
 
+static int slow(const opened *o) {
+    return is(o, "reference") || is(o, "portable") || o->threads < 0;
+}
+
 /* Slow paths take few rows of large matrices. */
 static int too_slow(const opened *o, int64_t rows, int64_t n, int64_t k) {
     double work = (double)rows * (double)n * (double)k;
-    return work > 2e6 && (is(o, "reference") || is(o, "portable") || o->threads < 0) && !(rows == 33 && work < 4e7);
+    return work > 5e5 && slow(o) && !(rows == 33 && work < 2e7);
 }
 
 static void differ(const char *what, const opened *o, int64_t rows, int64_t n, int64_t k, const float *got,
@@ -173,10 +177,10 @@ static void batch(const shape *s, const opened *o, const rrl_weight *w, int64_t 
 
 static void test_products(const opened *devices, int n_devices) {
     static const int64_t SHAPES[][2] = {{1, 1},     {31, 33},   {33, 31},    {70, 100},   {64, 128},  {562, 128}, {256, 128},
-                                        {192, 576}, {576, 576}, {1536, 576}, {576, 1536}, {4864, 896}};
+                                        {192, 576}, {576, 576}, {1536, 576}, {576, 1536}, {1000, 896}, {100, 4864}};
     static const int64_t FEW[] = {1, 2, 15, 16, 17, 33, 40, 64, 200};
     for (size_t i = 0; i < sizeof SHAPES / sizeof *SHAPES; i++) {
-        const int64_t n = SHAPES[i][0], k = SHAPES[i][1], most = n * k > 2000000 ? 40 : MOST_ROWS;
+        const int64_t n = SHAPES[i][0], k = SHAPES[i][1], most = n * k > 300000 ? 40 : MOST_ROWS;
         shape s;
         state = 88172645463325252u + i;
         shape_make(&s, n, k, most);
@@ -184,7 +188,7 @@ static void test_products(const opened *devices, int n_devices) {
             const opened *o = &devices[v];
             rrl_weight *w = NULL;
             CHECK_OK(o->d->ops->weight_pack(o->d, &w, s.w, RRL_F32, n, k));
-            for (int64_t m = 1; n * k < 20000 && m <= 40; m++) batch(&s, o, w, (most - m) / 2, m);
+            for (int64_t m = 1; n * k < 20000 && m <= 40; m += slow(o) ? 5 : 1) batch(&s, o, w, (most - m) / 2, m);
             for (size_t f = 0; f < sizeof FEW / sizeof *FEW; f++)
                 if (FEW[f] <= most && !too_slow(o, FEW[f], n, k)) batch(&s, o, w, (most - FEW[f]) / 2, FEW[f]);
             o->d->ops->weight_free(o->d, &w);
@@ -238,7 +242,7 @@ static void test_distance(rrl_device *d) {
 
 /* --- rounding, packing and the rest */
 
-/* Every 1009th f32, those around ties and the ends of the range, through each path's rounding. */
+/* Every 6007th f32, those around ties and the ends of the range, through each path's rounding. */
 static void test_rounding(void) {
     static const rrl_bf16_kernels *const PATHS[] = {&rrl_bf16_reference, &rrl_bf16_portable,
 #if defined(__x86_64__)
@@ -255,10 +259,10 @@ static void test_rounding(void) {
         const bool model = strcmp(PATHS[p]->isa, "amx") == 0; /* its rounding is the real path's */
         if (model ? !model_open(&d, 1) : rrl_cpu_open_dtype(&d, RRL_BF16, PATHS[p]->isa, 1) != RRL_OK) continue;
         rrl_device_close(&d);
-        for (uint64_t at = 0; at < 0x100000000u / 1009 + 64; at += 32) {
+        for (uint64_t at = 0; at < 0x100000000u / 6007 + 64; at += 32) {
             for (uint64_t i = 0; i < 32; i++) {
                 uint32_t u = at + i < 28 ? ENDS[(at + i) / 2] | (uint32_t)((at + i) % 2) << 31
-                                         : (uint32_t)((at + i) * 1009);
+                                         : (uint32_t)((at + i) * 6007);
                 memcpy(&x[i], &u, sizeof u);
             }
             PATHS[p]->round(tile, x, 32, 1, 32);
