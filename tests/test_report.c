@@ -11,7 +11,6 @@
 #include "record/metrics.h"
 #include "record/run_folder.h"
 #include "report/csv.h"
-#include "report/statistics.h"
 
 enum { QUESTIONS = 4, SAMPLES = 2, SEEDS = 3, ROOT_CHARS = 256, PATH_CHARS = 1024 };
 
@@ -494,48 +493,6 @@ static void test_csv(void) {
     rrl_buffer_free(&b);
 }
 
-/* Holm: the textbook values that R's p.adjust prints. Sign flips: counted by hand, and the Monte Carlo form
- * near exact. */
-static void test_statistics(void) {
-    double p[] = {0.01, 0.04, NAN, 0.03, 0.005}, q, low, high, mean, std;
-    static const double HOLM[] = {0.03, 0.06, NAN, 0.06, 0.02};
-    int64_t n;
-    CHECK_OK(rrl_holm(p, 5));
-    for (int i = 0; i < 5; i++) CHECK_NEAR(p[i], HOLM[i], 1e-15);
-    double d[24];
-    for (int i = 0; i < 24; i++) d[i] = i < 18 ? 1 : -1;
-    CHECK_OK(rrl_sign_flip_p(&q, d, 1));
-    CHECK_NEAR(q, 1, 0);
-    CHECK_OK(rrl_sign_flip_p(&q, d, 10));
-    CHECK_NEAR(q, 2.0 / 1024, 0);
-    CHECK_OK(rrl_sign_flip_p(&q, d, 20)); /* 18 of 20: 2 (1 + 20 + 190) / 2^20 */
-    CHECK_NEAR(q, 422.0 / 1048576, 0);
-    CHECK_OK(rrl_sign_flip_p(&q, d, 24)); /* 2 P(at least 18 of 24) = 0.0227, deviation 0.0015 */
-    CHECK_NEAR(q, 0.02266, 0.0075);
-    CHECK_OK(rrl_sign_flip_p(&q, d, 0));
-    CHECK(isnan(q));
-    rrl_mean_std(&mean, &std, &n, (double[]){NAN, 2, 4, NAN, 9}, 5);
-    CHECK_EQ_INT(n, 3);
-    CHECK_NEAR(mean, 5, 0);
-    CHECK_NEAR(std, sqrt(13), 1e-15);
-
-    /* 400 questions, half 0 and half 1: mean 1/2, deviation of the mean 1/40, so 1.96/40 to either side; one
-     * percentile of 2000 draws is known to about 2.7 % of a deviation times 2.7 */
-    enum { MANY = 400 };
-    double x[MANY];
-    rrl_bootstrap b = {0};
-    for (int i = 0; i < MANY; i++) x[i] = i % 2;
-    CHECK_OK(rrl_bootstrap_open(&b, MANY));
-    CHECK_OK(rrl_bootstrap_interval(&low, &high, &b, x, 1));
-    CHECK_NEAR(low, 0.5 - 1.96 / 40, 0.25 / 40);
-    CHECK_NEAR(high, 0.5 + 1.96 / 40, 0.25 / 40);
-    rrl_bootstrap_free(&b);
-    CHECK_OK(rrl_bootstrap_open(&b, 1));
-    CHECK_OK(rrl_bootstrap_interval(&low, &high, &b, x, 1));
-    CHECK(isnan(low) && isnan(high));
-    rrl_bootstrap_free(&b);
-}
-
 int main(void) {
     char dir[PATH_CHARS], *table = NULL;
     empty_root();
@@ -555,6 +512,5 @@ int main(void) {
     test_sections();
     test_refused();
     test_csv();
-    test_statistics();
     return CHECK_DONE();
 }

@@ -2,6 +2,7 @@
 #include "report/compare.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,16 +25,94 @@ size_t rrl_report_method_end(const rrl_report_section *s, size_t i) {
     return end;
 }
 
+int64_t rrl_report_seeds(const rrl_report_section *s) {
+    int64_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        bool earlier = false;
+        for (size_t j = 0; j < i && !earlier; j++) earlier = s->v[j]->seed == s->v[i]->seed;
+        n += !earlier;
+    }
+    return n;
+}
+
+/* --- values by seed and question */
+
+/* x [n_seeds, n_questions] of the seeds that have a value, NaN = missing. */
+typedef struct {
+    double *x, *seed_means; /* [n_seeds] */
+    int64_t n_seeds, n_questions;
+} grid;
+
+static void grid_free(grid *g) {
+    free(g->x);
+    free(g->seed_means);
+}
+
+static rrl_status grid_open(grid *g, size_t max_seeds, int64_t n_questions) {
+    *g = (grid){.n_questions = n_questions};
+    RRL_TRY(rrl_alloc(&g->x, max_seeds, (size_t)n_questions * sizeof(double), "values of seeds"));
+    return rrl_alloc(&g->seed_means, max_seeds, sizeof(double), "means of seeds");
+}
+
+/* Add the seed's row a - b, or a where b is NULL; a row without a value is left out. */
+static void grid_add(grid *g, const double *a, const double *b) {
+    double *row = g->x + g->n_seeds * g->n_questions, sum = 0;
+    int64_t n = 0;
+    for (int64_t q = 0; a && q < g->n_questions; q++) {
+        row[q] = b ? a[q] - b[q] : a[q];
+        if (isnan(row[q])) continue;
+        sum += row[q];
+        n++;
+    }
+    if (n) g->seed_means[g->n_seeds++] = sum / (double)n;
+}
+
+static int64_t questions_with_value(const grid *g) {
+    int64_t n = 0;
+    for (int64_t q = 0; q < g->n_questions; q++) {
+        int any = 0;
+        for (int64_t s = 0; s < g->n_seeds; s++) any |= !isnan(g->x[s * g->n_questions + q]);
+        n += any;
+    }
+    return n;
+}
+
 /* --- means across seeds */
 
-static rrl_status add_aggregate(rrl_report_numbers *n, conditions v, size_t count, const char *metric) {
+/* What resampling says of a metric with a value for each question. */
+static rrl_status claim_level(rrl_report_aggregate *a, conditions v, size_t count, const rrl_resample *r) {
+    grid g = {0};
+    double std;
+    int64_t n;
+    rrl_status rc;
+    RRL_GOTO(grid_open(&g, count, r->n_questions));
+    for (size_t i = 0; i < count; i++) grid_add(&g, rrl_report_values(v[i], a->metric), NULL);
+    if (!g.n_seeds) goto done;
+    rrl_mean_std(&a->question_mean, &std, &n, g.seed_means, g.n_seeds);
+    a->n_questions = questions_with_value(&g);
+    RRL_GOTO(rrl_resample_claims(&a->about_runs, &a->about_method, r, g.x, g.n_seeds));
+    a->about_runs.p = a->about_method.p = NAN; /* a level is not compared with 0 */
+done:
+    grid_free(&g);
+    return rc;
+}
+
+static rrl_status add_aggregate(rrl_report_numbers *n, conditions v, size_t count, const char *metric,
+                                const rrl_resample *r) {
     const rrl_report_condition *c = v[0];
-    rrl_report_aggregate a = {.arm = c->arm, .method = c->method, .metric = metric, .level = c->level};
+    rrl_report_aggregate a = {.arm = c->arm,
+                              .method = c->method,
+                              .metric = metric,
+                              .level = c->level,
+                              .question_mean = NAN,
+                              .about_runs = RRL_NO_CLAIM,
+                              .about_method = RRL_NO_CLAIM};
     double *values = NULL;
     rrl_status rc;
     RRL_GOTO(rrl_alloc(&values, count, sizeof *values, "values of a metric"));
     for (size_t i = 0; i < count; i++) values[i] = rrl_report_metric(v[i], metric);
     rrl_mean_std(&a.mean, &a.std, &a.n_seeds, values, (int64_t)count);
+    RRL_GOTO(claim_level(&a, v, count, r));
     RRL_GOTO(rrl_grow(&n->aggregates, &n->aggregate_capacity, n->n_aggregates + 1, sizeof a,
                       "means across seeds"));
     n->aggregates[n->n_aggregates++] = a;
@@ -48,27 +127,20 @@ static const rrl_report_condition *first_evaluated(conditions v, size_t count) {
     return NULL;
 }
 
-static rrl_status add_aggregates(rrl_report_numbers *n, conditions v, size_t count) {
+static rrl_status add_aggregates(rrl_report_numbers *n, conditions v, size_t count, const rrl_resample *r) {
     const rrl_report_condition *names = first_evaluated(v, count);
     for (int64_t m = 0; names && m < names->n_metrics; m++)
-        RRL_TRY(add_aggregate(n, v, count, names->metrics[m].name));
+        RRL_TRY(add_aggregate(n, v, count, names->metrics[m].name, r));
     return RRL_OK;
 }
 
 /* --- paired differences */
 
-/* Rows of differences [n_seeds, n_questions] of the seeds that both methods have. */
-typedef struct {
-    double *v, *seed_means; /* seed_means [n_seeds] */
-    int64_t n_seeds, n_questions;
-} pairs;
-
-static rrl_status pair_up(pairs *out, conditions a, size_t n_a, conditions b, size_t n_b, const char *metric,
+/* Rows a - b of the seeds that both methods have; both ascend by seed. */
+static rrl_status pair_up(grid *out, conditions a, size_t n_a, conditions b, size_t n_b, const char *metric,
                           int64_t n_questions) {
-    *out = (pairs){.n_questions = n_questions};
-    RRL_TRY(rrl_alloc(&out->v, n_a, (size_t)n_questions * sizeof(double), "paired differences"));
-    RRL_TRY(rrl_alloc(&out->seed_means, n_a, sizeof(double), "means of seeds"));
-    for (size_t i = 0, j = 0; i < n_a && j < n_b;) { /* both ascend by seed */
+    RRL_TRY(grid_open(out, n_a, n_questions));
+    for (size_t i = 0, j = 0; i < n_a && j < n_b;) {
         if (a[i]->seed != b[j]->seed) {
             if (a[i]->seed < b[j]->seed)
                 i++;
@@ -77,72 +149,57 @@ static rrl_status pair_up(pairs *out, conditions a, size_t n_a, conditions b, si
             continue;
         }
         const double *x = rrl_report_values(a[i], metric), *y = rrl_report_values(b[j], metric);
-        double *row = out->v + out->n_seeds * n_questions, sum = 0;
-        int64_t n = 0;
-        for (int64_t q = 0; x && y && q < n_questions; q++) {
-            row[q] = x[q] - y[q];
-            if (isnan(row[q])) continue;
-            sum += row[q];
-            n++;
-        }
-        if (n) out->seed_means[out->n_seeds++] = sum / (double)n;
+        if (x && y) grid_add(out, x, y);
         i++;
         j++;
     }
     return RRL_OK;
 }
 
-static int64_t questions_with_pair(const pairs *p) {
-    int64_t n = 0;
-    for (int64_t q = 0; q < p->n_questions; q++) {
-        int any = 0;
-        for (int64_t s = 0; s < p->n_seeds; s++) any |= !isnan(p->v[s * p->n_questions + q]);
-        n += any;
-    }
-    return n;
-}
-
 static rrl_status add_difference(rrl_report_numbers *n, conditions a, size_t n_a, conditions b, size_t n_b,
-                                 const char *metric, const rrl_bootstrap *bootstrap) {
+                                 const char *metric, const rrl_resample *r) {
     rrl_report_difference d = {.arm = a[0]->arm,
                                .level = a[0]->level,
                                .metric = metric,
                                .method_a = a[0]->method,
                                .method_b = b[0]->method,
-                               .p_holm = NAN};
-    pairs p = {0};
+                               .about_runs = RRL_NO_CLAIM,
+                               .about_method = RRL_NO_CLAIM};
+    grid g = {0};
     double std;
     rrl_status rc;
-    RRL_GOTO(pair_up(&p, a, n_a, b, n_b, metric, bootstrap->n_questions));
-    rrl_mean_std(&d.mean, &std, &d.n_seeds, p.seed_means, p.n_seeds);
-    d.n_questions = questions_with_pair(&p);
-    RRL_GOTO(rrl_bootstrap_interval(&d.low, &d.high, bootstrap, p.v, p.n_seeds));
-    RRL_GOTO(rrl_sign_flip_p(&d.p, p.seed_means, p.n_seeds));
+    RRL_GOTO(pair_up(&g, a, n_a, b, n_b, metric, r->n_questions));
+    rrl_mean_std(&d.mean, &std, &d.n_seeds, g.seed_means, g.n_seeds);
+    d.n_questions = questions_with_value(&g);
+    if (g.n_seeds) RRL_GOTO(rrl_resample_claims(&d.about_runs, &d.about_method, r, g.x, g.n_seeds));
     RRL_GOTO(
         rrl_grow(&n->differences, &n->difference_capacity, n->n_differences + 1, sizeof d, "differences"));
     n->differences[n->n_differences++] = d;
 done:
-    free(p.v);
-    free(p.seed_means);
+    grid_free(&g);
     return rc;
 }
 
 /* All pairs of methods of the cell [begin, end) in one metric. */
 static rrl_status add_pairs(rrl_report_numbers *n, size_t begin, size_t end, const char *metric,
-                            const rrl_bootstrap *bootstrap) {
+                            const rrl_resample *r) {
     const rrl_report_section *s = n->section;
     for (size_t b = begin, b_end; b < end; b = b_end) {
         b_end = rrl_report_method_end(s, b);
         for (size_t a = b_end, a_end; a < end; a = a_end) {
             a_end = rrl_report_method_end(s, a);
-            RRL_TRY(add_difference(n, s->v + a, a_end - a, s->v + b, b_end - b, metric, bootstrap));
+            RRL_TRY(add_difference(n, s->v + a, a_end - a, s->v + b, b_end - b, metric, r));
         }
     }
     return RRL_OK;
 }
 
-/* Holm over the rows of each metric. */
-static rrl_status adjust(rrl_report_numbers *n) {
+static rrl_claim *claim_at(rrl_report_numbers *n, size_t i, size_t offset) {
+    return (rrl_claim *)((char *)&n->differences[i] + offset);
+}
+
+/* Holm over the rows of each metric, for one of the two statements (offset of its claim in a difference). */
+static rrl_status adjust(rrl_report_numbers *n, size_t offset) {
     double *p = NULL;
     rrl_status rc = RRL_OK;
     RRL_GOTO(rrl_alloc(&p, n->n_differences, sizeof *p, "p-values"));
@@ -152,41 +209,41 @@ static rrl_status adjust(rrl_report_numbers *n) {
         for (size_t j = 0; j < i && !earlier; j++) earlier = strcmp(n->differences[j].metric, metric) == 0;
         if (earlier) continue;
         for (size_t j = i; j < n->n_differences; j++)
-            p[j] = strcmp(n->differences[j].metric, metric) == 0 ? n->differences[j].p : NAN;
+            p[j] = strcmp(n->differences[j].metric, metric) == 0 ? claim_at(n, j, offset)->p : NAN;
         RRL_GOTO(rrl_holm(p + i, (int64_t)(n->n_differences - i)));
         for (size_t j = i; j < n->n_differences; j++)
-            if (strcmp(n->differences[j].metric, metric) == 0) n->differences[j].p_holm = p[j];
+            if (strcmp(n->differences[j].metric, metric) == 0) claim_at(n, j, offset)->p_holm = p[j];
     }
 done:
     free(p);
     return rc;
 }
 
-static rrl_status compare(rrl_report_numbers *n, const rrl_report_section *s) {
-    rrl_bootstrap bootstrap = {0};
+static rrl_status compare(rrl_report_numbers *n, const rrl_report_section *s, uint64_t seed) {
+    rrl_resample r = {0};
     const rrl_report_condition *names = first_evaluated(s->v, s->n);
     rrl_status rc = RRL_OK;
     n->section = s;
+    if (!names) goto done;
+    RRL_GOTO(rrl_resample_open(&r, seed, names->n_questions, rrl_report_seeds(s)));
     for (size_t i = 0, end; i < s->n; i = end) {
         end = rrl_report_method_end(s, i);
-        RRL_GOTO(add_aggregates(n, s->v + i, end - i));
+        RRL_GOTO(add_aggregates(n, s->v + i, end - i, &r));
     }
-    if (!names) goto done;
-    RRL_GOTO(rrl_bootstrap_open(&bootstrap, names->n_questions));
     for (size_t i = 0, end; i < s->n; i = end) {
         end = rrl_report_cell_end(s, i);
-        for (int m = 0; m < names->n_paired; m++)
-            RRL_GOTO(add_pairs(n, i, end, names->paired[m], &bootstrap));
+        for (int m = 0; m < names->n_paired; m++) RRL_GOTO(add_pairs(n, i, end, names->paired[m], &r));
     }
-    RRL_GOTO(adjust(n));
+    RRL_GOTO(adjust(n, offsetof(rrl_report_difference, about_runs)));
+    RRL_GOTO(adjust(n, offsetof(rrl_report_difference, about_method)));
 done:
-    rrl_bootstrap_free(&bootstrap);
+    rrl_resample_free(&r);
     return rc;
 }
 
-rrl_status rrl_report_numbers_make(rrl_report_numbers *out, const rrl_report_section *s) {
+rrl_status rrl_report_numbers_make(rrl_report_numbers *out, const rrl_report_section *s, uint64_t seed) {
     rrl_report_numbers n = {0};
-    rrl_status rc = compare(&n, s);
+    rrl_status rc = compare(&n, s, seed);
     if (rc == RRL_OK)
         *out = n;
     else

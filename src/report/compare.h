@@ -2,6 +2,7 @@
 #ifndef RRL_REPORT_COMPARE_H
 #define RRL_REPORT_COMPARE_H
 
+#include "report/resample.h"
 #include "report/sections.h"
 
 /* A metric across the seeds of one arm, level and method. Texts are borrowed. */
@@ -10,6 +11,9 @@ typedef struct {
     double level;
     int64_t n_seeds; /* where it is defined */
     double mean, std;
+    int64_t n_questions;                /* of metrics with a value for each question; 0 = none, then no claims */
+    double question_mean;               /* mean over seeds of the mean over questions; the claims are about this */
+    rrl_claim about_runs, about_method; /* intervals only: their p is NaN */
 } rrl_report_aggregate;
 
 /* A metric of method_a - method_b at one arm and level, paired by question and seed. */
@@ -18,8 +22,7 @@ typedef struct {
     double level;
     int64_t n_seeds, n_questions; /* with at least one pair */
     double mean;                  /* mean over seeds of the mean difference over questions */
-    double low, high;             /* rrl_bootstrap_interval */
-    double p, p_holm;             /* rrl_sign_flip_p; Holm over all rows of the metric in the section */
+    rrl_claim about_runs, about_method; /* Holm: each over all rows of the metric in the section */
 } rrl_report_difference;
 
 typedef struct {
@@ -30,14 +33,16 @@ typedef struct {
     size_t n_differences, difference_capacity;
 } rrl_report_numbers;
 
-/** Work them out. The section must outlive the result. Free with rrl_report_numbers_free. */
-rrl_status rrl_report_numbers_make(rrl_report_numbers *out, const rrl_report_section *s);
+/** Work them out with draws keyed by seed. The section must outlive the result. Free with rrl_report_numbers_free. */
+rrl_status rrl_report_numbers_make(rrl_report_numbers *out, const rrl_report_section *s, uint64_t seed);
 void rrl_report_numbers_free(rrl_report_numbers *n);
 
 /** Rows i .. end of one arm and level: the end of the cell that starts at i. */
 size_t rrl_report_cell_end(const rrl_report_section *s, size_t i);
 /** Rows i .. end of one arm, level and method. */
 size_t rrl_report_method_end(const rrl_report_section *s, size_t i);
+/** Seeds that any condition of the section has. */
+int64_t rrl_report_seeds(const rrl_report_section *s);
 /** Find an aggregate or a difference; NULL if there is none. */
 const rrl_report_aggregate *rrl_report_find_aggregate(const rrl_report_numbers *n, const char *arm, double level,
                                                       const char *method, const char *metric);

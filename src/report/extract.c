@@ -6,8 +6,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "record/metrics.h"
-#include "report/report_data.h"
+#include "report/extract.h"
 
 /* --- digests of questions */
 
@@ -38,87 +37,11 @@ done:
     return rc;
 }
 
-/* --- values for each question */
-
-/* Counts and sums over the completions of one question. */
-typedef struct {
-    int64_t n, judged, rewarded, both;
-    double right, reward, both_right, both_reward, tokens;
-} tally;
-
-static void tally_row(tally *t, const rrl_rollout_row *r) {
-    t->n++;
-    t->tokens += r->tokens;
-    if (!isnan(r->correct)) {
-        t->judged++;
-        t->right += r->correct;
-    }
-    if (!isnan(r->reward)) {
-        t->rewarded++;
-        t->reward += r->reward;
-    }
-    if (!isnan(r->correct) && !isnan(r->reward)) {
-        t->both++;
-        t->both_right += r->correct;
-        t->both_reward += r->reward;
-    }
-}
+/* --- training totals */
 
 static double ratio(double sum, int64_t n) {
     return n ? sum / (double)n : NAN;
 }
-
-static double value_of(const char *metric, const tally *t) {
-    if (strcmp(metric, "independent_accuracy") == 0) return ratio(t->right, t->judged);
-    if (strcmp(metric, "observed_reward") == 0) return ratio(t->reward, t->rewarded);
-    if (strcmp(metric, "reward_hacking_gap") == 0) return ratio(t->both_reward - t->both_right, t->both);
-    if (strcmp(metric, "mean_generated_tokens") == 0) return ratio(t->tokens, t->n);
-    if (t->judged < t->n) return NAN; /* pass@k */
-    return rrl_pass_at_k(t->n, (int64_t)t->right, strtoll(metric + strlen("pass@"), NULL, 10));
-}
-
-static bool is_paired(const char *metric) {
-    return strcmp(metric, "independent_accuracy") == 0 || strcmp(metric, "observed_reward") == 0 ||
-           strcmp(metric, "reward_hacking_gap") == 0 || strcmp(metric, "mean_generated_tokens") == 0 ||
-           strncmp(metric, "pass@", 5) == 0;
-}
-
-static rrl_status fill_values(rrl_report_condition *c, const rrl_record_set *s) {
-    tally *t = NULL;
-    rrl_status rc;
-    RRL_GOTO(rrl_alloc(&t, (size_t)s->n_questions, sizeof *t, "questions"));
-    for (int64_t i = 0; i < s->n; i++) tally_row(&t[s->rollouts[i].question], &s->rollouts[i]);
-    RRL_GOTO(rrl_alloc(&c->paired, (size_t)c->n_metrics, sizeof *c->paired, "metric names"));
-    RRL_GOTO(rrl_alloc(&c->values, (size_t)c->n_metrics, (size_t)s->n_questions * sizeof(double),
-                       "values of questions"));
-    for (int64_t m = 0; m < c->n_metrics; m++) {
-        if (!is_paired(c->metrics[m].name)) continue;
-        double *row = c->values + (size_t)c->n_paired * (size_t)s->n_questions;
-        RRL_GOTO(rrl_strdup(&c->paired[c->n_paired], c->metrics[m].name));
-        c->n_paired++;
-        for (int64_t q = 0; q < s->n_questions; q++) row[q] = value_of(c->metrics[m].name, &t[q]);
-    }
-done:
-    free(t);
-    return rc;
-}
-
-static rrl_status extract_evaluation(rrl_report_condition *c, const rrl_record_set *s) {
-    RRL_TRY(rrl_strdup(&c->evaluation, s->name));
-    RRL_TRY(questions_digest(c->questions, s));
-    RRL_TRY(rrl_alloc(&c->metrics, (size_t)s->n_metrics, sizeof *c->metrics, "metrics"));
-    for (int64_t i = 0; i < s->n_metrics; i++) {
-        char *name;
-        RRL_TRY(rrl_strdup(&name, s->metrics[i].name));
-        c->metrics[c->n_metrics] = s->metrics[i];
-        c->metrics[c->n_metrics++].name = name;
-    }
-    c->n_questions = s->n_questions;
-    c->n_completions = s->n;
-    return s->n_questions ? fill_values(c, s) : RRL_OK;
-}
-
-/* --- training totals */
 
 typedef struct {
     double sum, square, low, high;
@@ -170,6 +93,32 @@ static void completion_totals(rrl_report_diagnostics *d, const rrl_record_set *s
     d->independent_accuracy = mean_of(&right);
 }
 
+/* J and Pearson's correlation of the shaped reward with being right. */
+static void gain_over(double *j, double *rho, const rrl_record_set *s, bool available_only) {
+    double n[2] = {0}, sum[2] = {0}, square = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        const rrl_rollout_row *r = &s->rollouts[i];
+        if (isnan(r->correct) || (available_only && isnan(r->reward))) continue;
+        int right = r->correct > 0.5;
+        n[right]++;
+        sum[right] += r->shaped;
+        square += (double)r->shaped * r->shaped;
+    }
+    *j = *rho = NAN;
+    if (!(n[0] && n[1])) return;
+    double all = n[0] + n[1], mean = (sum[0] + sum[1]) / all, p = n[1] / all;
+    double variance = square / all - mean * mean;
+    *j = sum[1] / n[1] - sum[0] / n[0];
+    if (variance > 1e-12) *rho = *j * sqrt(p * (1 - p) / variance);
+}
+
+static rrl_report_gain gain_of(const rrl_record_set *s) {
+    rrl_report_gain g;
+    gain_over(&g.j, &g.rho, s, false);
+    gain_over(&g.j_available, &g.rho_available, s, true);
+    return g;
+}
+
 static void step_totals(rrl_report_diagnostics *d, const rrl_training_row *rows, int64_t n) {
     moments norm = {0}, kl = {0}, flat = {0}, rollout = {0}, verify = {0}, learn = {0}, step = {0};
     d->lora_b_norm = n ? rows[n - 1].lora_b_norm : NAN;
@@ -206,6 +155,7 @@ static rrl_status extract(rrl_report_condition *c, const rrl_record *r, const ch
     RRL_TRY(rrl_strdup(&c->config_yaml, r->config_yaml));
     RRL_TRY(rrl_strdup(&c->model_digest, r->model_digest));
     RRL_TRY(rrl_strdup(&c->parser_version, r->parser_version));
+    RRL_TRY(rrl_strdup(&c->provenance, r->provenance_json ? r->provenance_json : ""));
     c->level = r->level;
     c->seed = r->seed;
     c->complete = r->complete;
@@ -215,8 +165,14 @@ static rrl_status extract(rrl_report_condition *c, const rrl_record *r, const ch
     if (c->trained) {
         completion_totals(&c->training, &r->training);
         step_totals(&c->training, r->rows, r->n_rows);
+        c->gain = gain_of(&r->training);
+        RRL_TRY(rrl_alloc(&c->rows, (size_t)r->n_rows, sizeof *c->rows, "training rows"));
+        memcpy(c->rows, r->rows, (size_t)r->n_rows * sizeof *c->rows);
     }
-    return r->n_evaluations ? extract_evaluation(c, &r->evaluations[r->n_evaluations - 1]) : RRL_OK;
+    if (!r->n_evaluations) return RRL_OK;
+    const rrl_record_set *last = &r->evaluations[r->n_evaluations - 1];
+    RRL_TRY(questions_digest(c->questions, last));
+    return rrl_report_extract_evaluation(c, last, r->n_members);
 }
 
 rrl_status rrl_report_extract(rrl_report_condition *out, const rrl_record *r, const char *path) {
@@ -231,10 +187,19 @@ rrl_status rrl_report_extract(rrl_report_condition *out, const rrl_record *r, co
 
 void rrl_report_condition_free(rrl_report_condition *c) {
     char *texts[] = {c->path,   c->kind,        c->arm,          c->method,     c->numeric_path,
-                     c->digest, c->config_yaml, c->model_digest, c->evaluation, c->parser_version};
+                     c->digest, c->config_yaml, c->model_digest, c->evaluation, c->parser_version,
+                     c->provenance};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
     for (int64_t i = 0; i < c->n_metrics; i++) free((char *)c->metrics[i].name);
     for (int i = 0; i < c->n_paired; i++) free(c->paired[i]);
+    for (int64_t i = 0; c->questions_asked && i < c->n_questions; i++) {
+        free(c->questions_asked[i].id);
+        free(c->questions_asked[i].question);
+        free(c->questions_asked[i].reference);
+    }
+    free(c->questions_asked);
+    free(c->agreement);
+    free(c->rows);
     free(c->metrics);
     free(c->paired);
     free(c->values);

@@ -84,8 +84,8 @@ static counts count(const rrl_report_numbers *n) {
         k.questions_high = first || d->n_questions > k.questions_high ? d->n_questions : k.questions_high;
         k.lost += lost;
         k.kept += lost && c.robust->mean >= 0;
-        k.above += c.between->low > 0;
-        k.below += c.between->high < 0;
+        k.above += c.between->about_runs.low > 0;
+        k.below += c.between->about_runs.high < 0;
         k.least = fmin(k.least, c.between->mean);
         k.most = fmax(k.most, c.between->mean);
     }
@@ -94,10 +94,10 @@ static counts count(const rrl_report_numbers *n) {
 
 /* A difference with its interval, where it has one. */
 static void quote(char out[64], const rrl_report_difference *d) {
-    if (isnan(d->low))
+    if (isnan(d->about_runs.low))
         snprintf(out, 64, "%+.3f", d->mean);
     else
-        snprintf(out, 64, "%+.3f [%+.3f, %+.3f]", d->mean, d->low, d->high);
+        snprintf(out, 64, "%+.3f [%+.3f, %+.3f]", d->mean, d->about_runs.low, d->about_runs.high);
 }
 
 static rrl_status quote_loss(wrap *w, const cell *c) {

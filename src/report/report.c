@@ -8,29 +8,37 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "report/hypotheses.h"
 #include "report/report_csv.h"
+#include "report/report_page.h"
 #include "report/report_text.h"
 
 /* Everything read and worked out. */
 typedef struct {
     rrl_report_data data;
+    rrl_report_study study;
     rrl_report_sections sections;
     rrl_report_numbers *numbers; /* [sections.n] */
+    rrl_pictures *pictures;      /* [sections.n]; only where files are written */
 } report;
 
 static void close_report(report *r) {
     for (size_t i = 0; r->numbers && i < r->sections.n; i++) rrl_report_numbers_free(&r->numbers[i]);
+    for (size_t i = 0; r->pictures && i < r->sections.n; i++) rrl_pictures_free(&r->pictures[i]);
     free(r->numbers);
+    free(r->pictures);
+    rrl_report_study_free(&r->study);
     rrl_report_sections_free(&r->sections);
     rrl_report_data_free(&r->data);
 }
 
 static rrl_status open_report(report *r, const char *dir) {
     RRL_TRY(rrl_report_data_read(&r->data, dir));
+    RRL_TRY(rrl_report_study_read(&r->study, dir, &r->data));
     RRL_TRY(rrl_report_sections_make(&r->sections, &r->data));
     RRL_TRY(rrl_alloc(&r->numbers, r->sections.n, sizeof *r->numbers, "sections of a report"));
     for (size_t i = 0; i < r->sections.n; i++)
-        RRL_TRY(rrl_report_numbers_make(&r->numbers[i], &r->sections.v[i]));
+        RRL_TRY(rrl_report_numbers_make(&r->numbers[i], &r->sections.v[i], r->study.seed));
     return RRL_OK;
 }
 
@@ -50,8 +58,10 @@ done:
     return rc;
 }
 
-static rrl_status publish_section(const char *folder, const rrl_report_numbers *n) {
+static rrl_status publish_section(const char *folder, const rrl_report_numbers *n, rrl_pictures *pictures) {
     RRL_TRY(rrl_dir_make(folder));
+    RRL_TRY(rrl_pictures_make(pictures, n));
+    RRL_TRY(rrl_pictures_publish(pictures, folder));
 #define X(file, function) RRL_TRY(publish_csv(folder, file, function, n));
     RRL_REPORT_CSV_LIST(X)
 #undef X
@@ -70,6 +80,7 @@ static rrl_status remove_csv(const char *folder) {
         (void)unlink(path);
         free(path);
     }
+    RRL_TRY(rrl_pictures_remove(folder));
     (void)rmdir(folder); /* succeeds where the folder held nothing else */
     return RRL_OK;
 }
@@ -96,37 +107,51 @@ done:
     return rc;
 }
 
-static rrl_status publish(const report *r, const char *dir) {
+/* Publish what a maker of text writes as folder/file. */
+static rrl_status publish_page(const char *folder, const char *file, const rrl_report_page *page,
+                               rrl_status (*make)(rrl_buffer *b, const rrl_report_page *page)) {
+    rrl_buffer text = {0};
+    char *path = NULL;
+    rrl_status rc;
+    RRL_GOTO(make(&text, page));
+    RRL_GOTO(rrl_path_join(&path, folder, file));
+    RRL_GOTO(rrl_file_publish(path, text.data, text.len));
+done:
+    free(path);
+    rrl_buffer_free(&text);
+    return rc;
+}
+
+static rrl_status publish(report *r, const char *dir) {
     enum { FOLDER_CHARS = 32 };
     size_t n = r->sections.n;
-    rrl_buffer text = {0};
     char *out = NULL, *path = NULL, (*folders)[FOLDER_CHARS] = NULL;
     const char **names = NULL;
     rrl_status rc;
     RRL_GOTO(rrl_path_join(&out, dir, "report"));
     RRL_GOTO(rrl_alloc(&folders, n, sizeof *folders, "folders"));
     RRL_GOTO(rrl_alloc(&names, n, sizeof *names, "folders"));
+    RRL_GOTO(rrl_alloc(&r->pictures, n, sizeof *r->pictures, "pictures"));
     RRL_GOTO(remove_old(out, n));
+    RRL_GOTO(rrl_dir_make(out));
     for (size_t i = 0; i < n; i++) {
         if (n > 1) snprintf(folders[i], FOLDER_CHARS, "section-%zu", i + 1);
         names[i] = folders[i];
         free(path);
         path = NULL;
         RRL_GOTO(rrl_path_join(&path, out, names[i]));
-        RRL_GOTO(publish_section(path, &r->numbers[i]));
+        RRL_GOTO(publish_section(path, &r->numbers[i], &r->pictures[i]));
     }
-    RRL_GOTO(rrl_report_markdown(&text, &r->data, r->numbers, n, names));
-    free(path);
-    path = NULL;
-    RRL_GOTO(rrl_dir_make(out));
-    RRL_GOTO(rrl_path_join(&path, out, "report.md"));
-    RRL_GOTO(rrl_file_publish(path, text.data, text.len));
+    rrl_report_page page = {&r->data, &r->study, r->numbers, r->pictures, names, n};
+    RRL_GOTO(publish_page(out, "report.md", &page, rrl_report_markdown));
+    RRL_GOTO(publish_page(out, "report.html", &page, rrl_report_html));
+    if (r->study.config && r->study.config->n_hypotheses)
+        RRL_GOTO(publish_page(out, "hypotheses.csv", &page, rrl_report_hypotheses_csv));
 done:
     free(names);
     free(folders);
     free(path);
     free(out);
-    rrl_buffer_free(&text);
     return rc;
 }
 

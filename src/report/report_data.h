@@ -43,6 +43,43 @@ typedef struct {
 #undef X
 } rrl_report_diagnostics;
 
+/* Evaluation completions by what they are and what was paid for them: X(name, meaning). Rewarded: ensemble reward >= 0.5;
+ * right and wrong by the independent judge. */
+#define RRL_FAILURE_LIST(X)                                                                                            \
+    X(completions, "completions of the evaluation")                                                                    \
+    X(right_rewarded, "right, rewarded")                                                                               \
+    X(right_unrewarded, "right, not rewarded")                                                                         \
+    X(right_missing, "right, without a reward")                                                                        \
+    X(wrong_rewarded, "wrong, rewarded")                                                                               \
+    X(wrong_unrewarded, "wrong, not rewarded")                                                                         \
+    X(wrong_missing, "wrong, without a reward")                                                                        \
+    X(unjudged, "not judged")                                                                                          \
+    X(no_answer, "no answer extracted")                                                                                \
+    X(no_answer_rewarded, "no answer extracted, rewarded")                                                             \
+    X(truncated, "cut at the length limit")                                                                            \
+    X(truncated_no_answer, "cut at the length limit, no answer extracted")                                             \
+    X(disagreed, "members disagree (U > 0)")                                                                           \
+    X(disagreed_wrong, "members disagree, wrong")                                                                      \
+    X(questions_never_right, "questions without a right completion")                                                   \
+    X(questions_always_right, "questions with right completions only")
+
+typedef struct {
+#define X(name, doc) int64_t name;
+    RRL_FAILURE_LIST(X)
+#undef X
+} rrl_report_failures;
+
+/* What the training reward made of right and of wrong completions: J = E[shaped | right] - E[shaped | wrong] and
+ * rho = Corr(shaped, right); a missing reward counts as 0, or is left out ("_available"). NaN where one side is empty. */
+typedef struct {
+    double j, rho, j_available, rho_available;
+} rrl_report_gain;
+
+typedef struct {
+    char *id, *question, *reference;
+    double wrong_rewarded; /* completions */
+} rrl_report_question;
+
 /* One record: a condition of a study, or a run. */
 typedef struct {
     char *path; /* below the report's folder, "." for itself */
@@ -55,12 +92,19 @@ typedef struct {
     char train_questions[65];
     char *evaluation;       /* the last one's name; NULL = none, then there are no metrics */
     int64_t n_questions, n_completions;
-    rrl_metric *metrics; /* as recorded; names owned */
+    rrl_metric *metrics; /* as recorded, then member_agreement; names owned */
     int64_t n_metrics;
     char **paired;  /* [n_paired] metrics that have a value for each question */
     double *values; /* [n_paired, n_questions], NaN = undefined for the question */
     int n_paired;
+    int n_members;
+    double *agreement; /* [n_members, n_members] share of completions on which two members vote alike; NaN = none */
+    rrl_report_failures failures;
+    rrl_report_question *questions_asked; /* [n_questions] */
     rrl_report_diagnostics training;
+    rrl_report_gain gain;
+    rrl_training_row *rows; /* [steps] */
+    char *provenance;       /* JSON */
 } rrl_report_condition;
 
 /* A condition that was planned or begun and has no finished record, or one that cannot be read. Its path names it. */

@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "report/hypotheses.h"
 #include "report/report_csv.h"
+#include "report/report_page.h"
 #include "report/report_text.h"
-#include "report/statistics.h"
 
 /* Text inside a table: no pipe and no line end of its own. */
 static rrl_status cell_text(rrl_buffer *b, const char *text) {
@@ -91,50 +92,49 @@ static rrl_status main_table(rrl_buffer *b, const rrl_report_numbers *n) {
            "judge's; gap = observed reward - accuracy on the completions that have a reward.\n\n");
 }
 
-/* --- paired differences */
+/* --- differences of methods */
 
-static rrl_status difference_table(rrl_buffer *b, const rrl_report_numbers *n, const char *metric) {
+static rrl_status difference_table(rrl_buffer *b, const rrl_report_numbers *n, const char *metric, bool method) {
     size_t rows = 0;
     for (size_t i = 0; i < n->n_differences; i++) rows += strcmp(n->differences[i].metric, metric) == 0;
     if (!rows) return RRL_OK;
     RRL_TRY(rrl_buffer_printf(b, "%s:\n\n", metric));
-    RRL_TRY(TABLE_HEAD(b, "arm", "level", "methods", "seeds", "mean", "low", "high", "p", "p (Holm)"));
+    RRL_TRY(TABLE_HEAD(b, "arm", "level", "methods", "seeds", "mean", "low", "high", "p", "p (Holm)",
+                       "detectable at 80 %"));
     for (size_t i = 0; i < n->n_differences; i++) {
         const rrl_report_difference *d = &n->differences[i];
+        const rrl_claim *c = method ? &d->about_method : &d->about_runs;
         char methods[160];
         if (strcmp(d->metric, metric) != 0) continue;
         snprintf(methods, sizeof methods, "%.70s - %.70s", d->method_a, d->method_b);
         RRL_TRY(row_start(b, d->arm, d->level, methods));
         RRL_TRY(cell_number(b, "%.0f", (double)d->n_seeds));
         RRL_TRY(cell_number(b, "%+.3f", d->mean));
-        RRL_TRY(cell_number(b, "%+.3f", d->low));
-        RRL_TRY(cell_number(b, "%+.3f", d->high));
-        RRL_TRY(cell_number(b, "%.3g", d->p));
-        RRL_TRY(cell_number(b, "%.3g", d->p_holm));
+        RRL_TRY(cell_number(b, "%+.3f", c->low));
+        RRL_TRY(cell_number(b, "%+.3f", c->high));
+        RRL_TRY(cell_number(b, "%.3g", c->p));
+        RRL_TRY(cell_number(b, "%.3g", c->p_holm));
+        RRL_TRY(cell_number(b, "%.3f", c->smallest));
         RRL_TRY(rrl_buffer_puts(b, "\n"));
     }
     return rrl_buffer_puts(b, "\n");
 }
 
-static rrl_status differences(rrl_buffer *b, const rrl_report_numbers *n) {
+static rrl_status differences(rrl_buffer *b, const rrl_report_numbers *n, bool method) {
+    char text[1024], pass[32];
     if (!n->n_differences) return RRL_OK;
-    RRL_TRY(rrl_buffer_puts(b, "### Differences of methods\n\n"));
-    RRL_TRY(difference_table(b, n, "independent_accuracy"));
-    RRL_TRY(difference_table(b, n, "reward_hacking_gap"));
-    return rrl_buffer_printf(
-        b,
-        "Methods are compared on the same questions and seeds. mean = mean over seeds of the mean difference "
-        "over "
-        "questions. low and high are a 95 %% percentile bootstrap over questions (%d draws; the seeds stay "
-        "as they are, "
-        "so it does not cover what other seeds would do). p is a two-sided sign-flip test over seeds: the "
-        "share of "
-        "assignments of signs to the seeds' differences whose mean is at least as far from 0 (all 2^n of "
-        "them up to %d "
-        "seeds, else %d random ones). It cannot be below 2 / 2^n for n seeds (1 seed: 1, 3 seeds: 0.25). "
-        "Holm's "
-        "correction counts all differences of one metric in this section as one family.\n\n",
-        RRL_BOOTSTRAP_DRAWS, RRL_EXACT_FLIP_SEEDS, RRL_MONTE_CARLO_FLIPS);
+    RRL_TRY(rrl_buffer_printf(b, "### %s\n\n",
+                              method ? "Statement 2: about the method" : "Statement 1: about these runs"));
+    rrl_report_statement_note(text, sizeof text, n, method);
+    RRL_TRY(rrl_buffer_printf(b, "%s\n\n", text));
+    if (method && rrl_report_seeds(n->section) < RRL_FEW_SEEDS) {
+        rrl_report_seed_warning(text, sizeof text, n);
+        RRL_TRY(rrl_buffer_printf(b, "**%s**\n\n", text));
+    }
+    snprintf(pass, sizeof pass, "pass@%lld", (long long)rrl_report_largest_k(n->section));
+    RRL_TRY(difference_table(b, n, "independent_accuracy", method));
+    RRL_TRY(difference_table(b, n, "reward_hacking_gap", method));
+    return difference_table(b, n, pass, method);
 }
 
 /* --- training */
@@ -210,18 +210,31 @@ static rrl_status section_head(rrl_buffer *b, const rrl_report_section *s) {
     return rrl_buffer_puts(b, "\n");
 }
 
-static rrl_status section(rrl_buffer *b, const rrl_report_numbers *n, size_t i, size_t count,
-                          const char *folder) {
-    RRL_TRY(count > 1 ? rrl_buffer_printf(b, "## Section %zu of %zu\n\n", i + 1, count)
-                      : rrl_buffer_puts(b, "## Results\n\n"));
+static rrl_status pictures(rrl_buffer *b, const rrl_pictures *p, const char *folder) {
+    if (!p->n) return RRL_OK;
+    RRL_TRY(rrl_buffer_puts(b, "### Pictures\n\n"));
+    if (*p->note) RRL_TRY(rrl_buffer_printf(b, "%s. The data are there:\n\n", p->note));
+    for (size_t i = 0; i < p->n; i++)
+        RRL_TRY(rrl_buffer_printf(b, "- %s: %s%splots/%s%s\n", p->v[i].title, folder, *folder ? "/" : "",
+                                  p->v[i].name, p->v[i].svg ? ".svg, .png, .pdf, .csv" : ".csv"));
+    return rrl_buffer_puts(b, "\n");
+}
+
+static rrl_status section(rrl_buffer *b, const rrl_report_page *page, size_t i) {
+    const rrl_report_numbers *n = &page->numbers[i];
+    const char *folder = page->folders[i];
+    RRL_TRY(page->n > 1 ? rrl_buffer_printf(b, "## Section %zu of %zu\n\n", i + 1, page->n)
+                        : rrl_buffer_puts(b, "## Results\n\n"));
     RRL_TRY(section_head(b, n->section));
     if (n->n_aggregates) {
         RRL_TRY(main_table(b, n));
         RRL_TRY(rrl_report_finding(b, n, 120));
         RRL_TRY(rrl_buffer_puts(b, "\n\n"));
     }
-    RRL_TRY(differences(b, n));
+    RRL_TRY(differences(b, n, false));
+    RRL_TRY(differences(b, n, true));
     RRL_TRY(training_table(b, n->section));
+    RRL_TRY(pictures(b, &page->pictures[i], folder));
     RRL_TRY(rrl_buffer_puts(b, "Files:"));
 #define X(file, function) RRL_TRY(rrl_buffer_printf(b, " %s%s%s", folder, *folder ? "/" : "", file));
     RRL_REPORT_CSV_LIST(X)
@@ -229,25 +242,37 @@ static rrl_status section(rrl_buffer *b, const rrl_report_numbers *n, size_t i, 
     return rrl_buffer_puts(b, "\n\n");
 }
 
-/* experiment.label of the first record that has one. */
-static rrl_status title(rrl_buffer *b, const rrl_report_data *d) {
-    rrl_config *c = NULL;
-    rrl_status rc = RRL_OK;
-    for (size_t i = 0; i < d->n && rc == RRL_OK; i++) {
-        const char *yaml = d->conditions[i].config_yaml;
-        if (rrl_config_parse(&c, yaml, strlen(yaml), "a recorded configuration", NULL, NULL, 0) != RRL_OK)
-            continue;
-        bool found = c->experiment.label[0] != '\0';
-        if (found) rc = rrl_buffer_printf(b, "# %s\n\n", c->experiment.label);
-        rrl_config_close(&c);
-        if (found) return rc;
+static rrl_status hypotheses(rrl_buffer *b, const rrl_report_page *page) {
+    rrl_report_answers a = {0};
+    rrl_status rc;
+    RRL_GOTO(rrl_report_answers_make(&a, page));
+    if (!a.n) goto done;
+    RRL_GOTO(rrl_buffer_puts(b, "## Hypotheses\n\n"));
+    RRL_GOTO(rrl_buffer_puts(
+        b, page->study->hypotheses_unchanged
+               ? "Written down before the first run; their digest in study.json is that of the text answered here.\n\n"
+               : "Warning: these hypotheses do not have the digest that study.json recorded before the first run.\n\n"));
+    for (size_t i = 0; i < a.n; i++) {
+        RRL_GOTO(rrl_buffer_printf(b, "- %s: ", a.v[i].hypothesis->name));
+        RRL_GOTO(rrl_report_answer_text(b, &a.v[i]));
+        RRL_GOTO(rrl_buffer_puts(b, "\n"));
     }
-    return rc == RRL_OK ? rrl_buffer_puts(b, "# Report\n\n") : rc;
+    RRL_GOTO(rrl_buffer_puts(b, "\n"));
+done:
+    rrl_report_answers_free(&a);
+    return rc;
 }
 
-rrl_status rrl_report_markdown(rrl_buffer *b, const rrl_report_data *d, const rrl_report_numbers *numbers,
-                               size_t n, const char *const *folders) {
-    RRL_TRY(title(b, d));
+static rrl_status provenance(rrl_buffer *b, const rrl_report_study *s) {
+    RRL_TRY(rrl_buffer_puts(b, "## Provenance\n\n"));
+    for (size_t i = 0; i < s->n_facts; i++)
+        RRL_TRY(rrl_buffer_printf(b, "- %s: %s\n", s->facts[i].name, s->facts[i].value));
+    return RRL_OK;
+}
+
+rrl_status rrl_report_markdown(rrl_buffer *b, const rrl_report_page *page) {
+    const rrl_report_data *d = page->data;
+    RRL_TRY(rrl_buffer_printf(b, "# %s\n\n", *page->study->label ? page->study->label : "Report"));
     RRL_TRY(rrl_buffer_printf(
         b,
         "%zu records. Records share a table only if they agree in the class of execution (fixture audits "
@@ -257,9 +282,14 @@ rrl_status rrl_report_markdown(rrl_buffer *b, const rrl_report_data *d, const rr
         "the conditions of a study may differ in seed, reward, experiment and the corruption of the members, "
         "and the "
         "training settings of a record that was not trained do not count. That makes %zu section%s.\n\n",
-        d->n, n, n == 1 ? "" : "s"));
-    for (size_t i = 0; i < n; i++) RRL_TRY(section(b, &numbers[i], i, n, folders[i]));
-    if (!d->n_gaps) return rrl_buffer_puts(b, "Every planned condition has a complete record.\n");
+        d->n, page->n, page->n == 1 ? "" : "s"));
+    RRL_TRY(hypotheses(b, page));
+    for (size_t i = 0; i < page->n; i++) RRL_TRY(section(b, page, i));
     RRL_TRY(rrl_buffer_puts(b, "## Not complete\n\n"));
-    return rrl_report_gaps(b, d);
+    if (d->n_gaps)
+        RRL_TRY(rrl_report_gaps(b, d));
+    else
+        RRL_TRY(rrl_buffer_puts(b, "Every planned condition has a complete record.\n"));
+    RRL_TRY(rrl_buffer_puts(b, "\n"));
+    return provenance(b, page->study);
 }

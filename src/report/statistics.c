@@ -25,85 +25,6 @@ void rrl_mean_std(double *mean, double *std, int64_t *n, const double *v, int64_
     *std = *n > 1 ? sqrt(square / (double)(*n - 1)) : NAN;
 }
 
-/* --- bootstrap */
-
-rrl_status rrl_bootstrap_open(rrl_bootstrap *out, int64_t n_questions) {
-    rrl_bootstrap b = {.n_questions = n_questions};
-    RRL_TRY(
-        rrl_alloc(&b.index, RRL_BOOTSTRAP_DRAWS * (size_t)n_questions, sizeof *b.index, "bootstrap draws"));
-    for (int64_t d = 0; d < RRL_BOOTSTRAP_DRAWS; d++) {
-        rrl_rng_key key = {
-            .purpose = RRL_RNG_STATS, .question = rrl_rng_question("bootstrap"), .step = (uint32_t)d};
-        for (int64_t q = 0; q < n_questions; q++) {
-            unsigned __int128 product =
-                (unsigned __int128)rrl_rng_bits(&key, (uint32_t)q) * (uint64_t)n_questions;
-            b.index[d * n_questions + q] = (uint32_t)(product >> 64);
-        }
-    }
-    *out = b;
-    return RRL_OK;
-}
-
-void rrl_bootstrap_free(rrl_bootstrap *b) {
-    free(b->index);
-    *b = (rrl_bootstrap){0};
-}
-
-/* Mean over seeds of the mean difference over the questions drawn; seeds without a pair among them are left
- * out. */
-static double draw_mean(const rrl_bootstrap *b, const uint32_t *index, const double *difference,
-                        int64_t n_seeds) {
-    double total = 0;
-    int64_t seeds = 0;
-    for (int64_t s = 0; s < n_seeds; s++) {
-        const double *d = difference + s * b->n_questions;
-        double sum = 0;
-        int64_t n = 0;
-        for (int64_t q = 0; q < b->n_questions; q++) {
-            double x = d[index[q]];
-            if (isnan(x)) continue;
-            sum += x;
-            n++;
-        }
-        if (n == 0) continue;
-        total += sum / (double)n;
-        seeds++;
-    }
-    return seeds ? total / (double)seeds : NAN;
-}
-
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Quantile of sorted v [n], linear between neighbours. */
-static double quantile(const double *v, int64_t n, double q) {
-    double at = q * (double)(n - 1);
-    int64_t i = (int64_t)at;
-    return i + 1 < n ? v[i] + (at - (double)i) * (v[i + 1] - v[i]) : v[n - 1];
-}
-
-rrl_status rrl_bootstrap_interval(double *low, double *high, const rrl_bootstrap *b, const double *difference,
-                                  int64_t n_seeds) {
-    double *means = NULL;
-    int64_t n = 0;
-    *low = *high = NAN;
-    if (b->n_questions < 2) return RRL_OK;
-    RRL_TRY(rrl_alloc(&means, RRL_BOOTSTRAP_DRAWS, sizeof *means, "bootstrap means"));
-    for (int64_t d = 0; d < RRL_BOOTSTRAP_DRAWS; d++) {
-        double m = draw_mean(b, b->index + d * b->n_questions, difference, n_seeds);
-        if (!isnan(m)) means[n++] = m;
-    }
-    if (n) {
-        qsort(means, (size_t)n, sizeof *means, ascending);
-        *low = quantile(means, n, 0.025);
-        *high = quantile(means, n, 0.975);
-    }
-    free(means);
-    return RRL_OK;
-}
-
 /* --- sign flips */
 
 /* Sums of d [n] under every assignment of signs. */
@@ -131,11 +52,13 @@ static rrl_status exact_p(double *p, const double *d, int64_t n, double reach) {
     return RRL_OK;
 }
 
-static double monte_carlo_p(const double *d, int64_t n, double reach) {
+static double monte_carlo_p(uint64_t seed, const double *d, int64_t n, double reach) {
     int64_t hits = 0;
     for (int64_t f = 0; f < RRL_MONTE_CARLO_FLIPS; f++) {
-        rrl_rng_key key = {
-            .purpose = RRL_RNG_STATS, .question = rrl_rng_question("sign flips"), .step = (uint32_t)f};
+        rrl_rng_key key = {.seed = seed,
+                           .purpose = RRL_RNG_STATS,
+                           .question = rrl_rng_question("sign flips"),
+                           .step = (uint32_t)f};
         double sum = 0;
         for (int64_t i = 0; i < n; i++) sum += rrl_rng_bits(&key, (uint32_t)i) & 1 ? -d[i] : d[i];
         hits += fabs(sum) >= reach;
@@ -143,7 +66,7 @@ static double monte_carlo_p(const double *d, int64_t n, double reach) {
     return (1.0 + (double)hits) / (1.0 + RRL_MONTE_CARLO_FLIPS);
 }
 
-rrl_status rrl_sign_flip_p(double *p, const double *d, int64_t n) {
+rrl_status rrl_sign_flip_p(double *p, uint64_t seed, const double *d, int64_t n) {
     double sum = 0, size = 0;
     *p = NAN;
     if (n == 0) return RRL_OK;
@@ -153,7 +76,7 @@ rrl_status rrl_sign_flip_p(double *p, const double *d, int64_t n) {
     }
     double reach = fabs(sum) - 1e-12 * size; /* equal sums in another order of addition count as equal */
     if (n <= RRL_EXACT_FLIP_SEEDS) return exact_p(p, d, n, reach);
-    *p = monte_carlo_p(d, n, reach);
+    *p = monte_carlo_p(seed, d, n, reach);
     return RRL_OK;
 }
 

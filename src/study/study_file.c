@@ -16,10 +16,9 @@ static rrl_status put_text(rrl_buffer *b, const char *key, const char *text) {
     return rrl_json_quote(b, text, strlen(text));
 }
 
-static rrl_status put_hypotheses(rrl_buffer *b, const rrl_config *study) {
+rrl_status rrl_study_hypotheses_digest(char out[65], const rrl_config *study) {
     rrl_buffer text = {0};
     rrl_status rc = RRL_OK;
-    char hex[RRL_SHA256_HEX];
     uint8_t sum[RRL_SHA256_BYTES];
     for (int64_t i = 0; i < study->n_hypotheses; i++) {
         const rrl_hypothesis_config *h = &study->hypotheses[i];
@@ -30,11 +29,16 @@ static rrl_status put_hypotheses(rrl_buffer *b, const rrl_config *study) {
         }
     }
     RRL_GOTO(rrl_sha256_of(sum, text.data ? text.data : "", text.len));
-    rrl_sha256_hex(hex, sum);
-    RRL_GOTO(put_text(b, "hypotheses_sha256", hex));
+    rrl_sha256_hex(out, sum);
 done:
     rrl_buffer_free(&text);
     return rc;
+}
+
+static rrl_status put_hypotheses(rrl_buffer *b, const rrl_config *study) {
+    char hex[65];
+    RRL_TRY(rrl_study_hypotheses_digest(hex, study));
+    return put_text(b, "hypotheses_sha256", hex);
 }
 
 /* dir is recorded below the study folder, so that a study can be moved. */

@@ -6,5 +6,7 @@
 
 /** Create DIR/study.json, or compare: another digest is RRL_ERR_CONFIG with the keys that differ. Local. */
 rrl_status rrl_study_file_claim(const rrl_config *study, const rrl_condition *c, int64_t n, const char *identity);
+/** SHA-256 hex of the hypotheses block, as study.json keeps it from before the first run. */
+rrl_status rrl_study_hypotheses_digest(char out[65], const rrl_config *study);
 
 #endif

@@ -1,0 +1,39 @@
+/* What the two statements are, in words. */
+#include <math.h>
+#include <stdio.h>
+
+#include "report/report_text.h"
+#include "report/statistics.h"
+
+void rrl_report_statement_note(char *out, size_t size, const rrl_report_numbers *n, bool method) {
+    long long seeds = rrl_report_seeds(n->section);
+    if (method)
+        snprintf(out, size,
+                 "What another run of the method with new seeds and new questions may be expected to do. Seeds and "
+                 "questions are drawn crossed (%d draws, both methods of a pair together), the spread brought to the "
+                 "unbiased variance of two crossed factors and to Student's t for few seeds. p: sign flips over the "
+                 "seeds' mean differences, all 2^S of them up to %d seeds, else %d random ones. Holm's correction "
+                 "counts the differences of one metric in this section as one family. Number of seeds: %lld.",
+                 RRL_BOOTSTRAP_DRAWS, RRL_EXACT_FLIP_SEEDS, RRL_MONTE_CARLO_FLIPS, seeds);
+    else
+        snprintf(out, size,
+                 "What these very runs do on questions like these; nothing is said of other seeds. Bootstrap over "
+                 "questions, paired by question and seed (%d draws, percentiles). p: sign flips over questions, %d "
+                 "random ones, (1 + hits) / (1 + flips). Holm's correction counts the differences of one metric in "
+                 "this section as one family. Detectable is the smallest effect that a test at 5 %% finds in 80 %% of such "
+                 "designs.",
+                 RRL_BOOTSTRAP_DRAWS, RRL_QUESTION_FLIPS);
+}
+
+void rrl_report_seed_warning(char *out, size_t size, const rrl_report_numbers *n) {
+    long long seeds = rrl_report_seeds(n->section);
+    if (seeds < 2)
+        snprintf(out, size,
+                 "One seed: nothing can be said about the method, only about these runs. Run more seeds (at least %d).",
+                 RRL_FEW_SEEDS);
+    else
+        snprintf(out, size,
+                 "%lld seeds are few: whatever the effect, sign flips over %lld seeds cannot give a p below %g, and the "
+                 "interval rests on %lld values. Take it as a range, not as a verdict; %d seeds or more can decide.",
+                 seeds, seeds, ldexp(2, -(int)seeds), seeds, RRL_FEW_SEEDS);
+}
