@@ -350,7 +350,7 @@ static void make_members(rrl_corruption *members, int k) {
         members[i] = (rrl_corruption){.kind = KINDS[k].kind,
                                       .probability = KINDS[k].probability,
                                       .seed = KINDS[k].shared ? 7 : 7 + 1009 * (uint64_t)i,
-                                      .noise_std = KINDS[k].shared ? 0.5 : STD[i],
+                                      .noise_std = STD[i],
                                       .confidence_scale = i == 0 ? KINDS[k].confidence_scale : 1,
                                       .bias_key = "class",
                                       .bias_value = "addition",

@@ -1,4 +1,4 @@
-/* The plan: conditions, batch geometry, ranks and roles, sampling, memory, work. */
+/* The plan: conditions, batch geometry, ranks and roles, sampling, memory, work, predictions. */
 #include "commands/plan.h"
 
 #include <math.h>
@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "config/config_check.h"
 #include "learn/learner.h"
+#include "report/predict.h"
 
 enum { OPTIMISER_VECTORS = 5, /* gradient, scratch, two moments, one node of the tree */ MIB = 1 << 20 };
 enum { LABEL_CHARS = 13, LINE_CHARS = 80 };
@@ -103,6 +104,15 @@ static void print_work(const rrl_config *c, const rrl_engine *e, bool trains) {
                (double)e->test.questions->n * g * limit);
 }
 
+/* What the rewards of the conditions will do, as far as it follows from the config. */
+static rrl_status print_predictions(const rrl_config *c) {
+    char *text = NULL;
+    RRL_TRY(rrl_predict_summary(&text, c));
+    fputs(text, stdout);
+    free(text);
+    return RRL_OK;
+}
+
 /* What the config sets without effect, as a run would log it. */
 static rrl_status print_notes(const rrl_config *c) {
     char *notes = NULL, *save = NULL;
@@ -140,6 +150,7 @@ rrl_status rrl_plan_print(const rrl_setup *s, const rrl_options *o, rrl_purpose 
     print_layout(s, o, slots, trains);
     if (e->dims.layers > 0) RRL_GOTO(print_memory(s, e, trains));
     print_work(c, e, trains);
+    if (trains) RRL_GOTO(print_predictions(c));
     rc = print_notes(c);
 done:
     rrl_engine_close(&e);

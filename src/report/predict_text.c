@@ -232,13 +232,14 @@ rrl_status rrl_predict_summary(char **out, const rrl_config *c) {
     rrl_buffer b = {0};
     rrl_predict_table t = {0};
     rrl_predict_request request = RRL_PREDICT_REQUEST;
+    bool has_eligible = false;
     request.priors = &SUMMARY_PRIOR;
     request.n_priors = 1;
     RRL_TRY(rrl_predict_table_make(&t, c, &request, false));
     RRL_GOTO(rrl_buffer_puts(&b, "predictions  J = E[reward|right] - E[reward|wrong] / rho at P(right) 0.3\n"));
     for (size_t i = 0; i < t.n; i++) {
         const rrl_predict_cell *cell = &t.cells[i];
-        char level[RRL_NUMBER_CHARS] = "fixed", name[64];
+        char level[RRL_NUMBER_CHARS] = "fixed", name[80];
         if (cell->baseline < 0 && cell->robust < 0) continue;
         if (!isnan(cell->level)) rrl_format_g(level, cell->level);
         snprintf(name, sizeof name, "%.40s %s", t.run ? cell->kind : cell->arm, level);
@@ -251,7 +252,10 @@ rrl_status rrl_predict_summary(char **out, const rrl_config *c) {
         RRL_GOTO(put_method(&b, &t, cell, "robust", cell->robust));
         trim(&b);
         RRL_GOTO(rrl_buffer_puts(&b, "\n"));
+        has_eligible |= cell->has_eligible;
     }
+    if (has_eligible)
+        RRL_GOTO(rrl_buffer_puts(&b, "  bias and exploit: as if every completion were open to them\n"));
     *out = b.data;
     b = (rrl_buffer){0};
 done:
