@@ -88,6 +88,9 @@ static rrl_status print_conditions(const rrl_config *c) {
     printf("conditions   %lld, of which %lld train\n", (long long)n, (long long)trained);
     for (int64_t i = 0; i < n; i++)
         printf("  %3lld  %s\n", (long long)i, list[i].dir + strlen(c->output_dir) + 1);
+    if (c->experiment.qualification_min_pass1 > 0)
+        printf("qualify      pass@1 of %g at least on the validation questions, before anything else\n",
+               c->experiment.qualification_min_pass1);
     rrl_conditions_free(&list, n);
     return RRL_OK;
 }
