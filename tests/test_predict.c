@@ -1,4 +1,5 @@
-/* Prediction against the published table, closed forms, a fine grid, and the program's own verifier on completions. */
+/* Prediction against the published table, closed forms, a fine grid, and the program's own verifier on
+ * completions. */
 #include "report/predict.h"
 
 #include "base/json.h"
@@ -14,13 +15,13 @@ static void make_views(rrl_predict_view *views, rrl_ensemble_strategy ensemble, 
     for (int i = 0; i < N_VIEWS; i++) {
         views[i] = (rrl_predict_view){.ensemble = ensemble, .exclude_missing = exclude};
         if (i < RRL_PREDICT_CONFIDENCE) views[i].ensemble = (rrl_ensemble_strategy)i;
-        views[i].shaping = (rrl_shaping){.strategy = i < RRL_PREDICT_CONFIDENCE ? RRL_SHAPE_STANDARD
-                                                                                : (rrl_shaping_strategy)(i - 3),
-                                         .penalty = 0.2,
-                                         .moderate_threshold = 0.4,
-                                         .severe_threshold = 0.9,
-                                         .moderate_scale = 0.5,
-                                         .severe_scale = 0};
+        views[i].shaping = (rrl_shaping){
+            .strategy = i < RRL_PREDICT_CONFIDENCE ? RRL_SHAPE_STANDARD : (rrl_shaping_strategy)(i - 3),
+            .penalty = 0.2,
+            .moderate_threshold = 0.4,
+            .severe_threshold = 0.9,
+            .moderate_scale = 0.5,
+            .severe_scale = 0};
     }
 }
 
@@ -44,13 +45,14 @@ static const char *const TABLE_STRATEGIES[5] = {"mean", "majority", "combined", 
 static const double THREE_DIGITS = 0.0005 + 1e-9;
 
 static const char EMPTY[] = "{}";
-static const char STUDY[] = "experiment:\n"
-                            "  seeds: [1, 2]\n"
-                            "  arms:\n"
-                            "    - {name: flip, corruption: flip, levels: [0, 0.2]}\n"
-                            "    - {name: one, corruption: flip, shared: true, levels: [0.2], methods: [base, baseline]}\n"
-                            "    - {name: loophole, members: [exploit, exploit, none]}\n"
-                            "training_verifier: {strategy: mean, members: [rule, rule, rule]}\n";
+static const char STUDY[] =
+    "experiment:\n"
+    "  seeds: [1, 2]\n"
+    "  arms:\n"
+    "    - {name: flip, corruption: flip, levels: [0, 0.2]}\n"
+    "    - {name: one, corruption: flip, shared: true, levels: [0.2], methods: [base, baseline]}\n"
+    "    - {name: loophole, members: [exploit, exploit, none]}\n"
+    "training_verifier: {strategy: mean, members: [rule, rule, rule]}\n";
 
 static rrl_config *config_of(const char *text) {
     rrl_config *c = NULL;
@@ -59,14 +61,15 @@ static rrl_config *config_of(const char *text) {
 }
 
 /* The row of the JSON with these values, NULL if there is none or more than one. */
-static const cJSON *find_row(const cJSON *rows, const char *arm, const char *kind, double level, double p_right,
-                             const char *strategy) {
+static const cJSON *find_row(const cJSON *rows, const char *arm, const char *kind, double level,
+                             double p_right, const char *strategy) {
     const cJSON *row, *found = NULL;
     cJSON_ArrayForEach(row, rows) {
         const char *a, *k, *s;
         double l = NAN, p = NAN;
         if (rrl_json_string(&a, row, "arm", false, "row") || rrl_json_string(&k, row, "kind", false, "row") ||
-            rrl_json_string(&s, row, "strategy", false, "row") || rrl_json_double(&l, row, "level", true, "row") ||
+            rrl_json_string(&s, row, "strategy", false, "row") ||
+            rrl_json_double(&l, row, "level", true, "row") ||
             rrl_json_double(&p, row, "p_right", false, "row"))
             return NULL;
         if (strcmp(a, arm) || strcmp(k, kind) || strcmp(s, strategy) || p != p_right) continue;
@@ -85,7 +88,8 @@ static cJSON *json_of(const char *config, double extra) {
     cJSON *document = NULL;
     request.extra_prior = extra;
     if (!CHECK_OK(rrl_predict_table_make(&t, c, &request, true))) exit(1);
-    if (CHECK_OK(rrl_predict_json(&text, &t))) CHECK_OK(rrl_json_parse(&document, text, strlen(text), "json"));
+    if (CHECK_OK(rrl_predict_json(&text, &t)))
+        CHECK_OK(rrl_json_parse(&document, text, strlen(text), "json"));
     free(text);
     rrl_predict_table_free(&t);
     rrl_config_close(&c);
@@ -100,7 +104,8 @@ static void test_table(void) {
         for (int i = 0; i < N_TABLE; i++)
             for (int s = 0; s < 5; s++) {
                 double j = NAN, rho = NAN;
-                const cJSON *row = find_row(rows, "reference", TABLE[i].kind, TABLE[i].level, 0.3, TABLE_STRATEGIES[s]);
+                const cJSON *row =
+                    find_row(rows, "reference", TABLE[i].kind, TABLE[i].level, 0.3, TABLE_STRATEGIES[s]);
                 if (!CHECK(row != NULL)) continue;
                 CHECK_OK(rrl_json_double(&j, row, "j_eff", false, "row"));
                 CHECK_OK(rrl_json_double(&rho, row, "rho", false, "row"));
@@ -116,8 +121,8 @@ static void test_table(void) {
 
 /* ---- a study's rows ---- */
 
-static void check_row(const cJSON *rows, const char *arm, const char *kind, double level, double p, const char *strategy,
-                      double j, double updates) {
+static void check_row(const cJSON *rows, const char *arm, const char *kind, double level, double p,
+                      const char *strategy, double j, double updates) {
     double got = NAN, cost = NAN;
     const cJSON *row = find_row(rows, arm, kind, level, p, strategy);
     if (!CHECK(row != NULL)) {
@@ -142,7 +147,8 @@ static void test_study_rows(void) {
         /* all lazy: a wrong completion has verdicts 1, 1, 0, so U = 8/9, C = 1/9, half is left */
         double combined = 0.5 * (2.0 / 3 / 9 - 0.2 * 8 / 9);
         check_row(rows, "loophole", "exploit+exploit+none", NAN, 0.5, "mean", 1.0 / 3, 3);
-        check_row(rows, "loophole", "exploit+exploit+none", NAN, 0.5, "combined", 1 - combined, 1 / (1 - combined));
+        check_row(rows, "loophole", "exploit+exploit+none", NAN, 0.5, "combined", 1 - combined,
+                  1 / (1 - combined));
     }
     cJSON_Delete(document);
 }
@@ -164,16 +170,22 @@ static void test_text(void) {
     if (CHECK_OK(rrl_predict_table_make(&t, c, &request, true))) {
         if (CHECK_OK(rrl_predict_text(&text, &t))) {
             check_width(text);
-            CHECK(strstr(text, "arm flip, level 0.2: 3 members, flip\n  baseline = mean, robust = combined\n") != NULL);
+            CHECK(strstr(text,
+                         "arm flip, level 0.2: 3 members, flip\n  baseline = mean, robust = combined\n") !=
+                  NULL);
             CHECK(strstr(text, " mean                +0.600 +    1.67 ") != NULL);
-            CHECK(strstr(text, " flip           0.6 -.200/-.308 -.296/-.273 -.155/-.179 -.152/-.185   .097/.312\n") != NULL);
+            CHECK(
+                strstr(text,
+                       " flip           0.6 -.200/-.308 -.296/-.273 -.155/-.179 -.152/-.185   .097/.312\n") !=
+                NULL);
             free(text);
         }
         rrl_predict_table_free(&t);
     }
     if (CHECK_OK(rrl_predict_summary(&text, c))) {
         check_width(text);
-        CHECK(strstr(text, "  flip 0.2        baseline +0.600/+0.766 learns    robust +0.509/+0.614 learns\n") !=
+        CHECK(strstr(text,
+                     "  flip 0.2        baseline +0.600/+0.766 learns    robust +0.509/+0.614 learns\n") !=
               NULL);
         CHECK(strstr(text, "  one 0.2         baseline +0.600/+0.566 learns\n") != NULL);
         free(text);
@@ -192,8 +204,10 @@ static double quantile(double u) {
     double low = -9, high = 9;
     for (int i = 0; i < 60; i++) {
         double middle = 0.5 * (low + high);
-        if (normal_below(middle) < u) low = middle;
-        else high = middle;
+        if (normal_below(middle) < u)
+            low = middle;
+        else
+            high = middle;
     }
     return 0.5 * (low + high);
 }
@@ -203,7 +217,8 @@ static void test_noise_closed_form(void) {
     static const double STD[] = {0.02, 0.1, 0.5, 3};
     for (size_t i = 0; i < sizeof STD / sizeof *STD; i++) {
         double s = STD[i], p = 0.7, error, posterior;
-        rrl_corruption member = {.kind = RRL_CORRUPT_NOISE, .probability = p, .noise_std = s, .confidence_scale = 1};
+        rrl_corruption member = {
+            .kind = RRL_CORRUPT_NOISE, .probability = p, .noise_std = s, .confidence_scale = 1};
         rrl_predict_ensemble e = {.members = &member, .n = 1};
         rrl_predict_view view = {.shaping = {.strategy = RRL_SHAPE_STANDARD}};
         rrl_predict_moments m;
@@ -217,8 +232,9 @@ static void test_noise_closed_form(void) {
     }
 }
 
-/* Where a shaping jumps, a grid of N points a member errs by about 1/N with one member between 0 and 1, N^-1.5 with two,
- * N^-2 with three, times the probability that so many are. These sizes keep that below 1e-6 for the cases below. */
+/* Where a shaping jumps, a grid of N points a member errs by about 1/N with one member between 0 and 1,
+ * N^-1.5 with two, N^-2 with three, times the probability that so many are. These sizes keep that below 1e-6
+ * for the cases below. */
 static const int POINTS[4] = {1, 100000, 1200, 120};
 
 /* Verdicts of one member: 0, 1, or one of `points` equally likely values between. */
@@ -270,7 +286,8 @@ static void add_choice(double *sum, double *square, const outcomes *o, const int
 }
 
 /* Moments of a shaping of the mean of n noisy members, by brute force. */
-static void grid(double sum[2], double square[2], const rrl_corruption *members, int n, const rrl_shaping *shaping) {
+static void grid(double sum[2], double square[2], const rrl_corruption *members, int n,
+                 const rrl_shaping *shaping) {
     for (int right = 0; right < 2; right++) {
         sum[right] = square[right] = 0;
         for (int between = 0; between <= n; between++) {
@@ -303,19 +320,26 @@ static void test_noise_grid(void) {
     for (size_t k = 0; k < sizeof NOISES / sizeof *NOISES; k++) {
         rrl_corruption members[3];
         double sum[2], square[2], error, posterior;
-        rrl_predict_view view = {.shaping = {.strategy = RRL_SHAPE_COMBINED, .penalty = 0.2,
-                                             .moderate_threshold = NOISES[k].threshold, .severe_threshold = 0.9,
-                                             .moderate_scale = 0.5, .severe_scale = 0}};
+        rrl_predict_view view = {.shaping = {.strategy = RRL_SHAPE_COMBINED,
+                                             .penalty = 0.2,
+                                             .moderate_threshold = NOISES[k].threshold,
+                                             .severe_threshold = 0.9,
+                                             .moderate_scale = 0.5,
+                                             .severe_scale = 0}};
         rrl_predict_moments m;
         for (int i = 0; i < NOISES[k].n; i++)
-            members[i] = (rrl_corruption){.kind = RRL_CORRUPT_NOISE, .probability = NOISES[k].probability,
-                                          .seed = (uint64_t)i, .noise_std = NOISES[k].std[i], .confidence_scale = 1};
+            members[i] = (rrl_corruption){.kind = RRL_CORRUPT_NOISE,
+                                          .probability = NOISES[k].probability,
+                                          .seed = (uint64_t)i,
+                                          .noise_std = NOISES[k].std[i],
+                                          .confidence_scale = 1};
         rrl_predict_ensemble e = {.members = members, .n = NOISES[k].n};
         if (!CHECK_OK(rrl_predict_moments_of(&m, &posterior, &error, &e, &view, 1, PRIORS, 0))) continue;
         grid(sum, square, members, NOISES[k].n, &view.shaping);
         int good = CHECK(error <= 1e-6);
         for (int right = 0; right < 2; right++)
-            good &= CHECK_NEAR(m.sum[right], sum[right], 1e-6) & CHECK_NEAR(m.square[right], square[right], 1e-6);
+            good &=
+                CHECK_NEAR(m.sum[right], sum[right], 1e-6) & CHECK_NEAR(m.square[right], square[right], 1e-6);
         if (!good) fprintf(stderr, "  %s, error bound %g\n", NOISES[k].what, error);
     }
 }
@@ -342,7 +366,8 @@ static const struct {
     {"confidence scale alone", RRL_CORRUPT_FLIP, 0, 0.3, 1, false, false},
 };
 enum { N_KINDS = sizeof KINDS / sizeof *KINDS, N_SAMPLES = 2000, N_MEMBERS = 3 };
-static const double ELIGIBLE[2] = {0.5, 0.25}; /* of wrong, of right: shares of the texts and questions below */
+static const double ELIGIBLE[2] = {0.5,
+                                   0.25}; /* of wrong, of right: shares of the texts and questions below */
 
 static void make_members(rrl_corruption *members, int k) {
     static const double STD[N_MEMBERS] = {0.3, 0.8, 0.8};
@@ -357,16 +382,17 @@ static void make_members(rrl_corruption *members, int k) {
                                       .bias_reward = KINDS[k].bias_reward};
 }
 
-/* Completions of one question, right or wrong, each with a text of its own. Every fourth right and every second wrong
- * one is open to exploits: no "=" in it; every fourth question for right, every second for wrong ones is an addition. */
+/* Completions of one question, right or wrong, each with a text of its own. Every fourth right and every
+ * second wrong one is open to exploits: no "=" in it; every fourth question for right, every second for wrong
+ * ones is an addition. */
 static rrl_group *make_group(int right, int count, int first, bool lazy) {
     rrl_group *g = NULL;
     rrl_buffer text = {0};
     if (!CHECK_OK(rrl_group_create(&g, count, 0))) exit(1);
     for (int i = 0; i < count; i++) {
         size_t before = text.len;
-        if (!CHECK_OK(rrl_buffer_printf(&text, "Try %d %s. Final answer: %d", first + i, lazy ? "guessed" : "3 + 4 = x",
-                                        right ? 7 : 8)))
+        if (!CHECK_OK(rrl_buffer_printf(&text, "Try %d %s. Final answer: %d", first + i,
+                                        lazy ? "guessed" : "3 + 4 = x", right ? 7 : 8)))
             exit(1);
         g->rows[i].n_text = (int32_t)(text.len - before);
     }
@@ -385,7 +411,8 @@ static void measure(tally *tallies, const rrl_corruption *corruption, const rrl_
     rrl_member_spec members[N_MEMBERS];
     rrl_verifier *v = NULL;
     enum { COUNT = 50 };
-    for (int i = 0; i < N_MEMBERS; i++) members[i] = (rrl_member_spec){.kind = "rule", .corruption = corruption[i]};
+    for (int i = 0; i < N_MEMBERS; i++)
+        members[i] = (rrl_member_spec){.kind = "rule", .corruption = corruption[i]};
     if (!CHECK_OK(rrl_verifier_open(&v, RRL_ENSEMBLE_MEAN, members, N_MEMBERS, "rule"))) exit(1);
     memset(tallies, 0, N_VIEWS * sizeof *tallies);
     for (int right = 0; right < 2; right++)
@@ -393,7 +420,8 @@ static void measure(tally *tallies, const rrl_corruption *corruption, const rrl_
             bool eligible = part % (right ? 4 : 2) == 0;
             char id[32];
             snprintf(id, sizeof id, "question %d", part);
-            rrl_judged_question q = {id, "7", eligible ? "{\"class\": \"addition\"}" : "{\"class\": \"other\"}"};
+            rrl_judged_question q = {id, "7",
+                                     eligible ? "{\"class\": \"addition\"}" : "{\"class\": \"other\"}"};
             rrl_group *g = make_group(right, COUNT, part * COUNT, eligible);
             CHECK_OK(rrl_verifier_judge(v, g, &q));
             for (int k = 0; k < N_VIEWS; k++) {
@@ -402,7 +430,8 @@ static void measure(tally *tallies, const rrl_corruption *corruption, const rrl_
                     rrl_ensemble e;
                     double shaped = (double)g->rows[i].shaped;
                     CHECK(g->rows[i].correct == (float)right);
-                    CHECK_OK(rrl_ensemble_of_verdicts(&e, views[k].ensemble, g->verdicts + i * N_MEMBERS, N_MEMBERS));
+                    CHECK_OK(rrl_ensemble_of_verdicts(&e, views[k].ensemble, g->verdicts + i * N_MEMBERS,
+                                                      N_MEMBERS));
                     tallies[k].n[right]++;
                     tallies[k].sum[right] += shaped;
                     tallies[k].square[right] += shaped * shaped;
@@ -430,7 +459,8 @@ static void test_kinds(void) {
         make_members(members, k);
         make_views(views, RRL_ENSEMBLE_MEAN, KINDS[k].exclude);
         rrl_predict_ensemble e = {.members = members, .n = N_MEMBERS, .eligible = {ELIGIBLE[0], ELIGIBLE[1]}};
-        if (!CHECK_OK(rrl_predict_moments_of(m, posterior, &error, &e, views, N_VIEWS, PRIORS, N_PRIORS))) continue;
+        if (!CHECK_OK(rrl_predict_moments_of(m, posterior, &error, &e, views, N_VIEWS, PRIORS, N_PRIORS)))
+            continue;
         CHECK(error <= 1e-6);
         measure(tallies, members, views);
         for (int v = 0; v < N_VIEWS; v++)
@@ -438,9 +468,12 @@ static void test_kinds(void) {
                 const tally *t = &tallies[v];
                 double n = (double)t->n[right], counted = KINDS[k].exclude ? m[v].available[right] : 1;
                 double got = t->sum[right] / (KINDS[k].exclude ? t->available[right] : n);
-                int good = agrees(got, m[v].sum[right] / counted, m[v].square[right] / counted, (long)(n * counted));
-                good &= agrees(t->available[right] / n, m[v].available[right], m[v].available[right], t->n[right]);
-                if (!good) fprintf(stderr, "  %s, view %d, %s\n", KINDS[k].what, v, right ? "right" : "wrong");
+                int good =
+                    agrees(got, m[v].sum[right] / counted, m[v].square[right] / counted, (long)(n * counted));
+                good &= agrees(t->available[right] / n, m[v].available[right], m[v].available[right],
+                               t->n[right]);
+                if (!good)
+                    fprintf(stderr, "  %s, view %d, %s\n", KINDS[k].what, v, right ? "right" : "wrong");
             }
     }
 }
@@ -455,15 +488,16 @@ static void test_posterior_is_best(void) {
         make_members(members, k);
         make_views(views, RRL_ENSEMBLE_MINIMUM, false);
         rrl_predict_ensemble e = {.members = members, .n = N_MEMBERS, .eligible = {0.9, 0.2}};
-        if (!CHECK_OK(rrl_predict_moments_of(m, posterior, &error, &e, views, N_VIEWS, PRIORS, N_PRIORS))) continue;
+        if (!CHECK_OK(rrl_predict_moments_of(m, posterior, &error, &e, views, N_VIEWS, PRIORS, N_PRIORS)))
+            continue;
         for (int p = 0; p < N_PRIORS; p++) {
             rrl_predict_effect best = rrl_predict_effect_of_posterior(posterior[p], PRIORS[p]);
             CHECK_NEAR(best.j_eff, best.rho * best.rho, 1e-6);
             for (int v = 0; v < N_VIEWS; v++) {
                 rrl_predict_effect f = rrl_predict_effect_of(&m[v], false, PRIORS[p], 8);
                 if (!CHECK(isnan(f.rho) || fabs(f.rho) <= best.rho + 1e-6))
-                    fprintf(stderr, "  %s, view %d, P(right) %g: %g above %g\n", KINDS[k].what, v, PRIORS[p], f.rho,
-                            best.rho);
+                    fprintf(stderr, "  %s, view %d, P(right) %g: %g above %g\n", KINDS[k].what, v, PRIORS[p],
+                            f.rho, best.rho);
             }
         }
     }
@@ -506,8 +540,8 @@ static void test_many_members(void) {
     rrl_predict_moments m;
     double posterior[1], error, tail = 0;
     for (int i = 0; i < N; i++)
-        members[i] = (rrl_corruption){.kind = RRL_CORRUPT_FLIP, .probability = 0.4, .seed = (uint64_t)i,
-                                      .confidence_scale = 1};
+        members[i] = (rrl_corruption){
+            .kind = RRL_CORRUPT_FLIP, .probability = 0.4, .seed = (uint64_t)i, .confidence_scale = 1};
     rrl_predict_ensemble e = {.members = members, .n = N};
     if (!CHECK_OK(rrl_predict_moments_of(&m, posterior, &error, &e, &view, 1, PRIORS, 1))) return;
     for (int k = N / 2 + 1; k <= N; k++)
@@ -522,13 +556,16 @@ static void test_refused(void) {
     rrl_predict_moments m;
     double posterior[2], error;
     for (int i = 0; i < 30; i++)
-        members[i] = (rrl_corruption){.kind = RRL_CORRUPT_FLIP, .probability = 0.01 * (i + 1), .seed = (uint64_t)i,
+        members[i] = (rrl_corruption){.kind = RRL_CORRUPT_FLIP,
+                                      .probability = 0.01 * (i + 1),
+                                      .seed = (uint64_t)i,
                                       .confidence_scale = 1};
     rrl_predict_ensemble e = {.members = members, .n = 30};
     CHECK_STATUS(rrl_predict_moments_of(&m, posterior, &error, &e, &view, 1, PRIORS, 1), RRL_ERR_RANGE);
     CHECK(strstr(rrl_error_message(), "can answer in") != NULL);
     e.n = 2;
-    CHECK_STATUS(rrl_predict_moments_of(&m, posterior, &error, &e, &view, 1, (const double[]){1}, 1), RRL_ERR_RANGE);
+    CHECK_STATUS(rrl_predict_moments_of(&m, posterior, &error, &e, &view, 1, (const double[]){1}, 1),
+                 RRL_ERR_RANGE);
     e.eligible[1] = 1.5;
     CHECK_STATUS(rrl_predict_moments_of(&m, posterior, &error, &e, &view, 1, PRIORS, 1), RRL_ERR_RANGE);
     e.n = 0;

@@ -16,18 +16,20 @@ static rrl_status parse_eligible(double eligible[2], const char *text) {
     if (len > 0 && len < sizeof right) {
         memcpy(right, text, len);
         right[len] = '\0';
-        if (rrl_parse_double(&eligible[1], right) && rrl_parse_double(&eligible[0], comma + 1) && eligible[1] >= 0 &&
-            eligible[1] <= 1 && eligible[0] >= 0 && eligible[0] <= 1)
+        if (rrl_parse_double(&eligible[1], right) && rrl_parse_double(&eligible[0], comma + 1) &&
+            eligible[1] >= 0 && eligible[1] <= 1 && eligible[0] >= 0 && eligible[0] <= 1)
             return RRL_OK;
     }
-    return RRL_FAIL(RRL_ERR_USAGE, "rrl predict: --eligible %s: expected two numbers in [0,1], such as 0.2,0.9", text);
+    return RRL_FAIL(RRL_ERR_USAGE,
+                    "rrl predict: --eligible %s: expected two numbers in [0,1], such as 0.2,0.9", text);
 }
 
 static rrl_status request_of(rrl_predict_request *out, const rrl_options *o) {
     rrl_predict_request r = RRL_PREDICT_REQUEST;
     bool given = o->p_right >= 0;
     if (given && !(o->p_right > 0 && o->p_right < 1))
-        return RRL_FAIL(RRL_ERR_USAGE, "rrl predict: --p-right %g: expected a number between 0 and 1, neither of them",
+        return RRL_FAIL(RRL_ERR_USAGE,
+                        "rrl predict: --p-right %g: expected a number between 0 and 1, neither of them",
                         o->p_right);
     if (given) r.extra_prior = o->p_right;
     if (o->eligible) RRL_TRY(parse_eligible(r.eligible, o->eligible));

@@ -1,7 +1,8 @@
 /* Moments of rewards: the sum over everything that the members can say, times its probability.
  *
- * A completion is right or wrong, eligible or not for each bias and exploit; given that, sources are independent and their
- * branches are multiplied out. Verdicts that move with a normal deviate are integrated (predict_integral.h). */
+ * A completion is right or wrong, eligible or not for each bias and exploit; given that, sources are
+ * independent and their branches are multiplied out. Verdicts that move with a normal deviate are integrated
+ * (predict_integral.h). */
 #include "report/predict.h"
 
 #include <math.h>
@@ -14,7 +15,8 @@
 
 enum { MEMBERS = RRL_PREDICT_MEMBERS, ENSEMBLES = RRL_ENSEMBLE_MINIMUM + 1, MOST_CONDITIONS = 6 };
 static const double MOST_OUTCOMES = 4e6;
-static const double TOLERANCE = 2e-8; /* of one outcome's contribution; there are seldom more than ten with noise */
+static const double TOLERANCE =
+    2e-8; /* of one outcome's contribution; there are seldom more than ten with noise */
 static const double NO_INFORMATION = 1e-12;
 
 /* The sums that are formed: three of each view, then the posteriors. */
@@ -118,7 +120,8 @@ static void add_cut(double *cuts, int *n, double at, double a, double b) {
     if (at > a && at < b && *n < RRL_INTEGRAL_CUTS) cuts[(*n)++] = at;
 }
 
-/* A vote changes at 0.5, the minimum where two verdicts meet. Verdicts of later dimensions are not there yet. */
+/* A vote changes at 0.5, the minimum where two verdicts meet. Verdicts of later dimensions are not there yet.
+ */
 static void cut_at_verdicts(enumeration *n, int dim, double a, double b, double *cuts, int *n_cuts) {
     int source = n->moving[dim];
     bool later[MEMBERS] = {false};
@@ -142,14 +145,14 @@ typedef struct {
     double square, linear, constant;
 } parabola;
 
-static rrl_status fit(parabola *p, enumeration *n, const rrl_predict_integral *q, double *z, int dim, double a, double b,
-                      int ends);
+static rrl_status fit(parabola *p, enumeration *n, const rrl_predict_integral *q, double *z, int dim,
+                      double a, double b, int ends);
 
-/* U, with the deviates of dimensions from `dim` on where `ends` says (a base-3 digit each): at the low or at the high end
- * of its range, or where U is least. U is a square function of the deviates, so three values tell the rest. *u NaN:
- * there is no least U. */
-static rrl_status least_uncertainty(double *u, enumeration *n, const rrl_predict_integral *q, double *z, int dim,
-                                    int ends) {
+/* U, with the deviates of dimensions from `dim` on where `ends` says (a base-3 digit each): at the low or at
+ * the high end of its range, or where U is least. U is a square function of the deviates, so three values
+ * tell the rest. *u NaN: there is no least U. */
+static rrl_status least_uncertainty(double *u, enumeration *n, const rrl_predict_integral *q, double *z,
+                                    int dim, int ends) {
     if (dim == n->n_moving) {
         rrl_ensemble e;
         for (int d = 0; d < n->n_moving; d++) place(n, n->moving[d], z[d]);
@@ -166,8 +169,8 @@ static rrl_status least_uncertainty(double *u, enumeration *n, const rrl_predict
     return RRL_OK;
 }
 
-static rrl_status fit(parabola *p, enumeration *n, const rrl_predict_integral *q, double *z, int dim, double a, double b,
-                      int ends) {
+static rrl_status fit(parabola *p, enumeration *n, const rrl_predict_integral *q, double *z, int dim,
+                      double a, double b, int ends) {
     double u[3];
     for (int i = 0; i < 3; i++) {
         z[dim] = a + 0.5 * i * (b - a);
@@ -177,16 +180,18 @@ static rrl_status fit(parabola *p, enumeration *n, const rrl_predict_integral *q
     return RRL_OK;
 }
 
-/* Where U crosses a threshold of a shaping. In the last dimension an integrand jumps there; before it, its integral
- * bends where that happens at an end of a later range, or where the jump comes into being. */
-static rrl_status cut_at_thresholds(enumeration *n, int dim, double *z, double a, double b, double *cuts, int *n_cuts) {
+/* Where U crosses a threshold of a shaping. In the last dimension an integrand jumps there; before it, its
+ * integral bends where that happens at an end of a later range, or where the jump comes into being. */
+static rrl_status cut_at_thresholds(enumeration *n, int dim, double *z, double a, double b, double *cuts,
+                                    int *n_cuts) {
     int states = 1;
     for (int d = dim + 1; d < n->n_moving; d++) states *= 3;
     for (int ends = 0; ends < states; ends++) {
         parabola p;
         RRL_TRY(fit(&p, n, n->integral, z, dim, a, b, ends));
         for (int i = 0; i < n->n_views; i++) {
-            double thresholds[] = {n->views[i].shaping.moderate_threshold, n->views[i].shaping.severe_threshold};
+            double thresholds[] = {n->views[i].shaping.moderate_threshold,
+                                   n->views[i].shaping.severe_threshold};
             if (n->views[i].shaping.strategy == RRL_SHAPE_STANDARD) continue;
             for (int k = 0; k < 2; k++) {
                 double r = p.constant - thresholds[k], inside = p.linear * p.linear - 4 * p.square * r;
@@ -223,22 +228,26 @@ static rrl_status add_outcome(enumeration *n, double weight) {
                             RRL_INTEGRAL_DIMS);
         q.low[n->n_moving] = b->low;
         q.high[n->n_moving] = b->high;
-        q.ordered[n->n_moving] = n->sources[s].twin && n->chosen[s - 1]->low == b->low && n->chosen[s - 1]->continuous;
+        q.ordered[n->n_moving] =
+            n->sources[s].twin && n->chosen[s - 1]->low == b->low && n->chosen[s - 1]->continuous;
         n->moving[n->n_moving++] = s;
     }
     q.n_dims = n->n_moving;
     n->integral = &q;
-    if (n->n_moving > 0) RRL_TRY(rrl_predict_integrate(v, &unmet, &q, TOLERANCE / weight));
-    else RRL_TRY(summands(n, v));
+    if (n->n_moving > 0)
+        RRL_TRY(rrl_predict_integrate(v, &unmet, &q, TOLERANCE / weight));
+    else
+        RRL_TRY(summands(n, v));
     for (int i = 0; i < n_values(n); i++) n->sums[n->right][i] += weight * v[i];
     n->unmet += n->n_moving > 0 ? weight * unmet + TOLERANCE : 0;
     return RRL_OK;
 }
 
-/* Choose branches for the sources from `source` on. Twins choose in ascending order, and each such outcome stands for
- * all its permutations: k of them, of which a run of r chose the same branch, give a factor k / r at each step; where
- * the verdicts move the integral runs over ordered z and the run does not divide. */
-static rrl_status choose(enumeration *n, int assignment, int source, double weight, size_t before, int k, int r) {
+/* Choose branches for the sources from `source` on. Twins choose in ascending order, and each such outcome
+ * stands for all its permutations: k of them, of which a run of r chose the same branch, give a factor k / r
+ * at each step; where the verdicts move the integral runs over ordered z and the run does not divide. */
+static rrl_status choose(enumeration *n, int assignment, int source, double weight, size_t before, int k,
+                         int r) {
     if (source == n->n_sources) return add_outcome(n, weight);
     const rrl_predict_branches *list = branches_at(n, n->right, assignment, source);
     bool twin = n->sources[source].twin;
@@ -258,14 +267,15 @@ static rrl_status check(const rrl_predict_ensemble *e, int n_views, const double
     if (e->n < 1 || e->n > MEMBERS)
         return RRL_FAIL(RRL_ERR_RANGE, "prediction: %d members; from 1 to %d are possible", e->n, MEMBERS);
     if (n_views > RRL_PREDICT_VIEWS || n_priors > RRL_PREDICT_PRIORS)
-        return RRL_FAIL(RRL_ERR_RANGE, "prediction: %d views and %d priors; at most %d and %d", n_views, n_priors,
-                        RRL_PREDICT_VIEWS, RRL_PREDICT_PRIORS);
+        return RRL_FAIL(RRL_ERR_RANGE, "prediction: %d views and %d priors; at most %d and %d", n_views,
+                        n_priors, RRL_PREDICT_VIEWS, RRL_PREDICT_PRIORS);
     for (int i = 0; i < n_priors; i++)
         if (!(priors[i] > 0 && priors[i] < 1))
             return RRL_FAIL(RRL_ERR_RANGE, "prediction: P(right) %g is not between 0 and 1", priors[i]);
     for (int i = 0; i < 2; i++)
         if (!(e->eligible[i] >= 0 && e->eligible[i] <= 1))
-            return RRL_FAIL(RRL_ERR_RANGE, "prediction: the share %g of eligible completions is outside [0,1]",
+            return RRL_FAIL(RRL_ERR_RANGE,
+                            "prediction: the share %g of eligible completions is outside [0,1]",
                             e->eligible[i]);
     return RRL_OK;
 }
@@ -279,15 +289,18 @@ static rrl_status find_conditions(enumeration *n) {
         n->condition[i] = n->n_conditions;
         for (int j = i - 1; j >= 0; j--) {
             const rrl_corruption *d = &n->e->members[j];
-            if (c->kind == d->kind && (c->kind == RRL_CORRUPT_EXPLOIT || (strcmp(c->bias_key, d->bias_key) == 0 &&
-                                                                          strcmp(c->bias_value, d->bias_value) == 0)))
+            if (c->kind == d->kind &&
+                (c->kind == RRL_CORRUPT_EXPLOIT ||
+                 (strcmp(c->bias_key, d->bias_key) == 0 && strcmp(c->bias_value, d->bias_value) == 0)))
                 n->condition[i] = n->condition[j];
         }
         n->n_conditions += n->condition[i] == n->n_conditions;
     }
     if (n->n_conditions > MOST_CONDITIONS)
-        return RRL_FAIL(RRL_ERR_RANGE, "members ask for %d different conditions (bias, exploit); at most %d can be predicted",
-                        n->n_conditions, MOST_CONDITIONS);
+        return RRL_FAIL(
+            RRL_ERR_RANGE,
+            "members ask for %d different conditions (bias, exploit); at most %d can be predicted",
+            n->n_conditions, MOST_CONDITIONS);
     return RRL_OK;
 }
 
@@ -299,7 +312,8 @@ static rrl_status make_branches(enumeration *n) {
             bool eligible[MEMBERS];
             for (int i = 0; i < n->e->n; i++) eligible[i] = n->condition[i] < 0 || a >> n->condition[i] & 1;
             for (int s = 0; s < n->n_sources; s++)
-                RRL_TRY(rrl_predict_branches_of(branches_at(n, right, a, s), n->e, &n->sources[s], right, eligible));
+                RRL_TRY(rrl_predict_branches_of(branches_at(n, right, a, s), n->e, &n->sources[s], right,
+                                                eligible));
         }
     return RRL_OK;
 }
@@ -318,8 +332,8 @@ static rrl_status check_work(enumeration *n) {
             all += share_of(n, right, a) > 0 ? outcomes : 0;
         }
     if (all > MOST_OUTCOMES)
-        return RRL_FAIL(RRL_ERR_RANGE, "the members can answer in %.3g ways; at most %.3g can be enumerated", all,
-                        MOST_OUTCOMES);
+        return RRL_FAIL(RRL_ERR_RANGE, "the members can answer in %.3g ways; at most %.3g can be enumerated",
+                        all, MOST_OUTCOMES);
     return RRL_OK;
 }
 
@@ -366,8 +380,8 @@ int rrl_predict_sign(double j_eff) {
     return j_eff > NO_INFORMATION ? 1 : j_eff < -NO_INFORMATION ? -1 : 0;
 }
 
-/* Updates relative to clean. Where missing rewards are left out, a group of G has N available ones; the part of the
- * update that is left is E[(N - 1)+] / (G - 1). */
+/* Updates relative to clean. Where missing rewards are left out, a group of G has N available ones; the part
+ * of the update that is left is E[(N - 1)+] / (G - 1). */
 static double updates_of(double j, double available, bool exclude, int64_t group) {
     double left = 1;
     if (exclude && group > 1)
@@ -400,8 +414,10 @@ rrl_predict_effect rrl_predict_effect_of_posterior(double posterior, double p_ri
     rrl_predict_effect f = {.right = posterior, .rho = NAN};
     f.wrong = p_right * (1 - posterior) / (1 - p_right); /* the mean of a posterior is the prior */
     f.j_eff = f.right - f.wrong;
-    if (rrl_predict_sign(f.j_eff) > 0) f.rho = sqrt(f.j_eff);
-    else f.j_eff = 0;
+    if (rrl_predict_sign(f.j_eff) > 0)
+        f.rho = sqrt(f.j_eff);
+    else
+        f.j_eff = 0;
     f.updates = updates_of(f.j_eff, 1, false, 0);
     return f;
 }

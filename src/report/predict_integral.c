@@ -1,7 +1,8 @@
-/* Up to NESTED deviates: nested adaptive quadrature. The Gauss-Kronrod pair 7/15 on each piece of a dimension, the worst
- * piece halved until the errors add up to the tolerance; one dimension is the integrand of the one before it. Pieces end
- * where the caller says that an integrand jumps or bends, so that inside of them it is smooth and the rule exact.
- * Above that a lattice: its points cost the same in any number of dimensions, and its error is measured by shifting it. */
+/* Up to NESTED deviates: nested adaptive quadrature. The Gauss-Kronrod pair 7/15 on each piece of a
+ * dimension, the worst piece halved until the errors add up to the tolerance; one dimension is the integrand
+ * of the one before it. Pieces end where the caller says that an integrand jumps or bends, so that inside of
+ * them it is smooth and the rule exact. Above that a lattice: its points cost the same in any number of
+ * dimensions, and its error is measured by shifting it. */
 #include "report/predict_integral.h"
 
 #include <math.h>
@@ -13,25 +14,27 @@
 
 enum { KRONROD = 15, NESTED = 3, MOST_PIECES = 512, MOST_VALUES = 20000000 };
 enum { SHIFTS = 16, FIRST_POINTS = 1 << 10, MOST_POINTS = 1 << 17 };
-static const double NO_LENGTH = 1e-9;  /* of a piece */
-static const double INNER_SHARE = 0.3; /* tolerance of the next dimension: its errors look rough to this one */
+static const double NO_LENGTH = 1e-9; /* of a piece */
+static const double INNER_SHARE =
+    0.3; /* tolerance of the next dimension: its errors look rough to this one */
 
 /* Half of the nodes of the Kronrod rule, the odd ones are the Gauss nodes (QUADPACK, dqk15). */
 static const double NODES[8] = {0.991455371120812639206854697526329, 0.949107912342758524526189684047851,
                                 0.864864423359769072789712788640926, 0.741531185599394439863864773280788,
-                                0.586087235467691130294144691693, 0.405845151377397166906606412076961,
+                                0.586087235467691130294144691693,    0.405845151377397166906606412076961,
                                 0.207784955007898467600689403773245, 0.0};
 static const double WEIGHTS[8] = {0.022935322010529224963732008058970, 0.063092092629978553290700663189204,
                                   0.104790010322250183839876322541518, 0.140653259715525918745189590510238,
                                   0.169004726639267902826583426598550, 0.190350578064785409913256402421014,
                                   0.204432940075298892414161999234649, 0.209482141084727828012999174891714};
-static const double GAUSS_WEIGHTS[4] = {0.129484966168869693270611432679082, 0.279705391489276667901467771423780,
-                                        0.381830050505118944950369775488975, 0.417959183673469387755102040816327};
+static const double GAUSS_WEIGHTS[4] = {
+    0.129484966168869693270611432679082, 0.279705391489276667901467771423780,
+    0.381830050505118944950369775488975, 0.417959183673469387755102040816327};
 
 /* ---- nested quadrature ---- */
 
-/* Integrals over u in (a, b) of a part of a dimension, that z = middle + half (3 u - u^3) / 2 maps to (-1, 1): slope 0 at
- * both ends, so that an integrand that bends there like a square root is smooth in u. */
+/* Integrals over u in (a, b) of a part of a dimension, that z = middle + half (3 u - u^3) / 2 maps to (-1,
+ * 1): slope 0 at both ends, so that an integrand that bends there like a square root is smooth in u. */
 typedef struct {
     double middle, half, a, b, error;
     double v[RRL_INTEGRAL_VALUES];
@@ -57,7 +60,8 @@ double rrl_normal_density(double z) {
 
 static rrl_status over_dimension(walk *w, int dim, double *out);
 
-/* Error of the 15 points from their difference to the 7 (QUADPACK): what is small is the square of something small. */
+/* Error of the 15 points from their difference to the 7 (QUADPACK): what is small is the square of something
+ * small. */
 static double error_of(double kronrod, double gauss) {
     double difference = fabs(kronrod - gauss), size = fabs(kronrod);
     return difference < size ? difference * fmin(1, sqrt(200 * difference / size)) : difference;
@@ -164,14 +168,15 @@ done:
 
 /* ---- the lattice ---- */
 
-/* Adds one point, x [n_dims] in [0,1), to sum. z = 2 c artanh(v) makes the density nearly flat in v. Ordered deviates
- * are taken in any order: by symmetry that is as many times the integral as there are orders. */
+/* Adds one point, x [n_dims] in [0,1), to sum. z = 2 c artanh(v) makes the density nearly flat in v. Ordered
+ * deviates are taken in any order: by symmetry that is as many times the integral as there are orders. */
 static rrl_status add_point(double *sum, const rrl_predict_integral *q, const double *x) {
     static const double c = 0.6;
     double z[RRL_INTEGRAL_DIMS], v[RRL_INTEGRAL_VALUES], weight = 1;
     int run = 1;
     for (int d = 0; d < q->n_dims; d++) {
-        double low = tanh(q->low[d] / (2 * c)), high = tanh(q->high[d] / (2 * c)), at = low + (high - low) * x[d];
+        double low = tanh(q->low[d] / (2 * c)), high = tanh(q->high[d] / (2 * c)),
+               at = low + (high - low) * x[d];
         z[d] = fmin(q->high[d], fmax(q->low[d], 2 * c * atanh(at)));
         run = q->ordered[d] ? run + 1 : 1;
         weight *= rrl_normal_density(z[d]) * 2 * c / (1 - at * at) * (high - low) / run;
@@ -205,7 +210,8 @@ static rrl_status lattice(double *out, double *unmet, const rrl_predict_integral
         for (int i = 0; i < q->n_values; i++) {
             double mean = 0, squares = 0;
             for (int k = 0; k < SHIFTS; k++) mean += sums[k][i] / next / SHIFTS;
-            for (int k = 0; k < SHIFTS; k++) squares += (sums[k][i] / next - mean) * (sums[k][i] / next - mean);
+            for (int k = 0; k < SHIFTS; k++)
+                squares += (sums[k][i] / next - mean) * (sums[k][i] / next - mean);
             error = fmax(error, 3 * sqrt(squares / (SHIFTS - 1) / SHIFTS));
             out[i] = mean;
         }
@@ -214,6 +220,7 @@ static rrl_status lattice(double *out, double *unmet, const rrl_predict_integral
     return RRL_OK;
 }
 
-rrl_status rrl_predict_integrate(double *out, double *unmet, const rrl_predict_integral *q, double tolerance) {
+rrl_status rrl_predict_integrate(double *out, double *unmet, const rrl_predict_integral *q,
+                                 double tolerance) {
     return q->n_dims <= NESTED ? nested(out, unmet, q, tolerance) : lattice(out, unmet, q, tolerance);
 }

@@ -1,5 +1,6 @@
-/* Sources and their branches. The members' events are those of rrl_corrupt, which is asked for every value: with
- * probability 1 for what an event makes, with probability 0 for what stays. Only the normal deviate is not drawn. */
+/* Sources and their branches. The members' events are those of rrl_corrupt, which is asked for every value:
+ * with probability 1 for what an event makes, with probability 0 for what stays. Only the normal deviate is
+ * not drawn. */
 #include "report/predict_source.h"
 
 #include <math.h>
@@ -9,10 +10,10 @@
 #include "base/memory.h"
 #include "report/predict_integral.h"
 
-static const double Z_END = 6.5;      /* P(|Z| > 6.5) = 8e-11 */
+static const double Z_END = 6.5; /* P(|Z| > 6.5) = 8e-11 */
 static const double NO_WEIGHT = 1e-18;
-static const double SAME = 1e-9;      /* of values that two members make of one z */
-enum { TELL_APART = 12 };             /* sources that are enumerated in full: 2^12 outcomes of binary members */
+static const double SAME = 1e-9; /* of values that two members make of one z */
+enum { TELL_APART = 12 };        /* sources that are enumerated in full: 2^12 outcomes of binary members */
 
 static bool is_noisy(const rrl_corruption *c) {
     return c->kind == RRL_CORRUPT_NOISE && c->noise_std > 0;
@@ -24,10 +25,12 @@ static bool same_text(const char *a, const char *b) {
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool are_twins(const rrl_predict_ensemble *e, const rrl_predict_source *a, const rrl_predict_source *b, bool all) {
+static bool are_twins(const rrl_predict_ensemble *e, const rrl_predict_source *a, const rrl_predict_source *b,
+                      bool all) {
     const rrl_corruption *p = &e->members[a->member[0]], *q = &e->members[b->member[0]];
-    return a->n == 1 && b->n == 1 && (all || is_noisy(p)) && p->kind == q->kind && p->probability == q->probability &&
-           p->noise_std == q->noise_std && p->confidence_scale == q->confidence_scale && p->bias_reward == q->bias_reward &&
+    return a->n == 1 && b->n == 1 && (all || is_noisy(p)) && p->kind == q->kind &&
+           p->probability == q->probability && p->noise_std == q->noise_std &&
+           p->confidence_scale == q->confidence_scale && p->bias_reward == q->bias_reward &&
            same_text(p->bias_key, q->bias_key) && same_text(p->bias_value, q->bias_value);
 }
 
@@ -69,7 +72,8 @@ static bool same_number(double a, double b) {
 static bool same_outcome(const rrl_predict_branch *b, const rrl_predict_branch *c, int n) {
     if (b->continuous != c->continuous || b->low != c->low || b->high != c->high) return false;
     for (int i = 0; i < n; i++)
-        if (!same_number(b->verdicts[i].value, c->verdicts[i].value) || b->verdicts[i].slope != c->verdicts[i].slope)
+        if (!same_number(b->verdicts[i].value, c->verdicts[i].value) ||
+            b->verdicts[i].slope != c->verdicts[i].slope)
             return false;
     return true;
 }
@@ -104,9 +108,10 @@ static rrl_status settle(rrl_predict_verdict *out, const rrl_corruption *member,
     return RRL_OK;
 }
 
-/* The branches of an event in which verdicts [n] with a slope moved: z is cut where a verdict reaches 0 or 1. */
-static rrl_status add_noise(rrl_predict_branches *list, const rrl_predict_verdict *verdicts, int n, double weight,
-                            bool right) {
+/* The branches of an event in which verdicts [n] with a slope moved: z is cut where a verdict reaches 0 or 1.
+ */
+static rrl_status add_noise(rrl_predict_branches *list, const rrl_predict_verdict *verdicts, int n,
+                            double weight, bool right) {
     double ends[RRL_PREDICT_MEMBERS + 3];
     rrl_predict_verdict clipped[RRL_PREDICT_MEMBERS];
     int n_ends = 0;
@@ -157,13 +162,16 @@ rrl_status rrl_predict_branches_of(rrl_predict_branches *out, const rrl_predict_
         if (!(cuts[k] < cuts[k + 1])) continue;
         for (int i = 0; i < source->n; i++) {
             const rrl_corruption *c = &e->members[source->member[i]];
-            bool fires = c->kind != RRL_CORRUPT_NONE && eligible[source->member[i]] && c->probability >= cuts[k + 1];
+            bool fires =
+                c->kind != RRL_CORRUPT_NONE && eligible[source->member[i]] && c->probability >= cuts[k + 1];
             RRL_GOTO(settle(&verdicts[i], c, right, fires));
             noisy |= verdicts[i].slope > 0;
         }
         rrl_predict_branch plain = {.weight = cuts[k + 1] - cuts[k], .verdicts = verdicts};
-        if (noisy) RRL_GOTO(add_noise(&list, verdicts, source->n, plain.weight, right));
-        else RRL_GOTO(add(&list, &plain, source->n));
+        if (noisy)
+            RRL_GOTO(add_noise(&list, verdicts, source->n, plain.weight, right));
+        else
+            RRL_GOTO(add(&list, &plain, source->n));
     }
     *out = list;
     list = (rrl_predict_branches){0};
@@ -180,8 +188,8 @@ void rrl_predict_branches_free(rrl_predict_branches *b) {
 
 /* ---- likelihood ---- */
 
-/* What a branch adds: its probability if it says exactly this; its density, as a function of the first verdict that
- * moves, if one z makes all of them. */
+/* What a branch adds: its probability if it says exactly this; its density, as a function of the first
+ * verdict that moves, if one z makes all of them. */
 static double share_of(const rrl_predict_branch *b, const rrl_predict_source *source, const double *verdict,
                        const bool *moves) {
     double z = NAN, density = 1;
@@ -202,8 +210,8 @@ static double share_of(const rrl_predict_branch *b, const rrl_predict_source *so
     return b->weight * density;
 }
 
-double rrl_predict_likelihood(const rrl_predict_branches *b, const rrl_predict_source *source, const double *verdict,
-                              const bool *moves) {
+double rrl_predict_likelihood(const rrl_predict_branches *b, const rrl_predict_source *source,
+                              const double *verdict, const bool *moves) {
     double sum = 0;
     for (size_t i = 0; i < b->n; i++) sum += share_of(&b->v[i], source, verdict, moves);
     return sum;

@@ -1,5 +1,5 @@
-/* The cells of a prediction: the members of each arm and level as the study itself sets them, or of one run, and the
- * reference table. */
+/* The cells of a prediction: the members of each arm and level as the study itself sets them, or of one run,
+ * and the reference table. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,8 @@ static rrl_shaping shaping_of(const rrl_reward_config *r, rrl_shaping_strategy s
                          .severe_scale = r->severe_scale};
 }
 
-/* Standard shaping of each ensemble under `plain`'s rule for missing rewards; shapings of one ensemble as `shaped` says. */
+/* Standard shaping of each ensemble under `plain`'s rule for missing rewards; shapings of one ensemble as
+ * `shaped` says. */
 static void set_views(rrl_predict_cell *cell, rrl_ensemble_strategy ensemble, const rrl_reward_config *plain,
                       const rrl_reward_config *shaped) {
     for (int i = RRL_PREDICT_MEAN; i <= RRL_PREDICT_MINIMUM; i++)
@@ -33,7 +34,8 @@ static void set_views(rrl_predict_cell *cell, rrl_ensemble_strategy ensemble, co
     for (int i = RRL_PREDICT_CONFIDENCE; i <= RRL_PREDICT_CONSERVATIVE; i++)
         cell->views[i] = (rrl_predict_view){
             .ensemble = ensemble,
-            .shaping = shaping_of(shaped, (rrl_shaping_strategy)(i - RRL_PREDICT_CONFIDENCE + RRL_SHAPE_CONFIDENCE)),
+            .shaping =
+                shaping_of(shaped, (rrl_shaping_strategy)(i - RRL_PREDICT_CONFIDENCE + RRL_SHAPE_CONFIDENCE)),
             .exclude_missing = shaped->missing == RRL_MISSING_EXCLUDE};
 }
 
@@ -91,7 +93,8 @@ static rrl_status add_cell(rrl_predict_cell **out, rrl_predict_table *t, const c
 }
 
 /* Fill in a cell whose views are set. What cannot be enumerated is said, and nothing else is lost. */
-static rrl_status predict(rrl_predict_cell *cell, const rrl_predict_table *t, const rrl_corruption *members, int n) {
+static rrl_status predict(rrl_predict_cell *cell, const rrl_predict_table *t, const rrl_corruption *members,
+                          int n) {
     rrl_predict_ensemble e = {.members = members, .n = n, .eligible = {t->eligible[0], t->eligible[1]}};
     cell->members = n;
     RRL_TRY(name_kind(cell, members, n));
@@ -101,7 +104,8 @@ static rrl_status predict(rrl_predict_cell *cell, const rrl_predict_table *t, co
     return rrl_strdup(&cell->refused, rrl_error_message());
 }
 
-static rrl_status predict_config(rrl_predict_cell *cell, const rrl_predict_table *t, const rrl_verifier_config *v) {
+static rrl_status predict_config(rrl_predict_cell *cell, const rrl_predict_table *t,
+                                 const rrl_verifier_config *v) {
     rrl_corruption *members = NULL;
     RRL_TRY(rrl_alloc(&members, (size_t)v->n_members, sizeof *members, "members"));
     for (int64_t i = 0; i < v->n_members; i++) members[i] = corruption_of(&v->members[i].corruption);
@@ -126,7 +130,8 @@ static bool same_place(const rrl_condition *a, const rrl_condition *b) {
 }
 
 /* Conditions [n] of one arm and level: their members differ in seeds only. */
-static rrl_status add_place(rrl_predict_table *t, const rrl_config *study, const rrl_condition *conditions, int64_t n) {
+static rrl_status add_place(rrl_predict_table *t, const rrl_config *study, const rrl_condition *conditions,
+                            int64_t n) {
     rrl_predict_cell *cell;
     rrl_ensemble_strategy ensemble = (rrl_ensemble_strategy)study->training_verifier.strategy;
     RRL_TRY(add_cell(&cell, t, conditions[0].arm));
@@ -161,9 +166,12 @@ static rrl_status add_reference(rrl_predict_table *t) {
         rrl_corruption_kind kind;
         double probability;
         bool shared;
-    } ROWS[] = {{RRL_CORRUPT_FLIP, 0.1, false},           {RRL_CORRUPT_FLIP, 0.2, false},
-                {RRL_CORRUPT_FLIP, 0.4, false},           {RRL_CORRUPT_FLIP, 0.6, false},
-                {RRL_CORRUPT_FALSE_POSITIVE, 0.4, false}, {RRL_CORRUPT_FALSE_NEGATIVE, 0.4, false},
+    } ROWS[] = {{RRL_CORRUPT_FLIP, 0.1, false},
+                {RRL_CORRUPT_FLIP, 0.2, false},
+                {RRL_CORRUPT_FLIP, 0.4, false},
+                {RRL_CORRUPT_FLIP, 0.6, false},
+                {RRL_CORRUPT_FALSE_POSITIVE, 0.4, false},
+                {RRL_CORRUPT_FALSE_NEGATIVE, 0.4, false},
                 {RRL_CORRUPT_FLIP, 0.2, true}};
 #define X(key, type, list, def, low, high, cls, unit, doc) .key = def,
     static const rrl_reward_config DEFAULTS = {RRL_REWARD_KEYS(X)};
@@ -210,8 +218,8 @@ static rrl_status set_priors(rrl_predict_table *t, const rrl_predict_request *r)
     return RRL_OK;
 }
 
-rrl_status rrl_predict_table_make(rrl_predict_table *out, const rrl_config *c, const rrl_predict_request *request,
-                                  bool reference) {
+rrl_status rrl_predict_table_make(rrl_predict_table *out, const rrl_config *c,
+                                  const rrl_predict_request *request, bool reference) {
     rrl_status rc = RRL_OK;
     rrl_predict_table t = {.eligible = {request->eligible[0], request->eligible[1]},
                            .group = c->generation.num_generations,

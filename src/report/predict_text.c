@@ -30,14 +30,19 @@ static const char *verb_of(double j) {
 
 /* v with three decimals and a sign, "-" if undefined. */
 static void number(char out[CELL_CHARS], double v) {
-    if (isnan(v)) snprintf(out, CELL_CHARS, "-");
-    else snprintf(out, CELL_CHARS, "%+.3f", fabs(v) < 0.0005 ? 0.0 : v);
+    if (isnan(v))
+        snprintf(out, CELL_CHARS, "-");
+    else
+        snprintf(out, CELL_CHARS, "%+.3f", fabs(v) < 0.0005 ? 0.0 : v);
 }
 
 static void updates(char out[CELL_CHARS], double v) {
-    if (isnan(v)) snprintf(out, CELL_CHARS, "-");
-    else if (isinf(v)) snprintf(out, CELL_CHARS, "never");
-    else snprintf(out, CELL_CHARS, v < 1000 ? "%.2f" : "%.2g", v);
+    if (isnan(v))
+        snprintf(out, CELL_CHARS, "-");
+    else if (isinf(v))
+        snprintf(out, CELL_CHARS, "never");
+    else
+        snprintf(out, CELL_CHARS, v < 1000 ? "%.2f" : "%.2g", v);
 }
 
 /* ".800/.904": without the zeros, so that a table of them fits. */
@@ -45,8 +50,10 @@ static void pair(char out[2 * CELL_CHARS], double j, double rho) {
     int n = 0;
     for (int i = 0; i < 2; i++) {
         double v = i ? rho : j;
-        if (fabs(v) < 0.9995) n += snprintf(out + n, CELL_CHARS, "%s%s.%03.0f", i ? "/" : "", v < 0 ? "-" : "", fabs(v) * 1000);
-        else n += snprintf(out + n, CELL_CHARS, "%s%.3f", i ? "/" : "", v);
+        if (fabs(v) < 0.9995)
+            n += snprintf(out + n, CELL_CHARS, "%s%s.%03.0f", i ? "/" : "", v < 0 ? "-" : "", fabs(v) * 1000);
+        else
+            n += snprintf(out + n, CELL_CHARS, "%s%.3f", i ? "/" : "", v);
     }
 }
 
@@ -55,8 +62,10 @@ static void pair(char out[2 * CELL_CHARS], double j, double rho) {
 static rrl_status put_title(rrl_buffer *b, const rrl_predict_table *t, const rrl_predict_cell *c) {
     char level[RRL_NUMBER_CHARS] = "fixed";
     if (!isnan(c->level)) rrl_format_g(level, c->level);
-    if (t->run) RRL_TRY(rrl_buffer_printf(b, "\nthe run"));
-    else RRL_TRY(rrl_buffer_printf(b, "\narm %s, level %s", c->arm, level));
+    if (t->run)
+        RRL_TRY(rrl_buffer_printf(b, "\nthe run"));
+    else
+        RRL_TRY(rrl_buffer_printf(b, "\narm %s, level %s", c->arm, level));
     RRL_TRY(rrl_buffer_printf(b, ": %d member%s, %s", c->members, c->members == 1 ? "" : "s", c->kind));
     if (t->run && !isnan(c->level)) RRL_TRY(rrl_buffer_printf(b, " %s", level));
     RRL_TRY(rrl_buffer_puts(b, "\n"));
@@ -64,12 +73,14 @@ static rrl_status put_title(rrl_buffer *b, const rrl_predict_table *t, const rrl
     const char *first = t->run ? "reward" : "baseline";
     if (c->baseline >= 0) RRL_TRY(rrl_buffer_printf(b, "  %s = %s", first, STRATEGIES[c->baseline]));
     if (c->robust >= 0)
-        RRL_TRY(rrl_buffer_printf(b, "%s = %s", c->baseline >= 0 ? ", robust" : "  robust", STRATEGIES[c->robust]));
+        RRL_TRY(rrl_buffer_printf(b, "%s = %s", c->baseline >= 0 ? ", robust" : "  robust",
+                                  STRATEGIES[c->robust]));
     if (c->baseline >= 0 || c->robust >= 0) RRL_TRY(rrl_buffer_puts(b, "\n"));
     if (c->has_eligible)
-        RRL_TRY(rrl_buffer_printf(b, "  bias and exploit may act on %g of right, %g of wrong completions\n", t->eligible[1],
-                                  t->eligible[0]));
-    if (c->error > PROMISED_ERROR) RRL_TRY(rrl_buffer_printf(b, "  error of the quadrature up to %.1g\n", c->error));
+        RRL_TRY(rrl_buffer_printf(b, "  bias and exploit may act on %g of right, %g of wrong completions\n",
+                                  t->eligible[1], t->eligible[0]));
+    if (c->error > PROMISED_ERROR)
+        RRL_TRY(rrl_buffer_printf(b, "  error of the quadrature up to %.1g\n", c->error));
     return RRL_OK;
 }
 
@@ -117,12 +128,13 @@ static int prior_at(const rrl_predict_table *t, double p) {
 
 /* The reference table: J and rho at P(right) 0.3, a noise a line. */
 static rrl_status put_reference(rrl_buffer *b, const rrl_predict_table *t) {
-    static const int SHOWN[] = {RRL_PREDICT_MEAN, RRL_PREDICT_MAJORITY, RRL_PREDICT_COMBINED, RRL_PREDICT_MINIMUM,
-                                RRL_PREDICT_POSTERIOR};
+    static const int SHOWN[] = {RRL_PREDICT_MEAN, RRL_PREDICT_MAJORITY, RRL_PREDICT_COMBINED,
+                                RRL_PREDICT_MINIMUM, RRL_PREDICT_POSTERIOR};
     enum { N_SHOWN = sizeof SHOWN / sizeof *SHOWN };
     int prior = prior_at(t, SUMMARY_PRIOR);
     if (prior < 0) return RRL_OK;
-    RRL_TRY(rrl_buffer_puts(b, "\nfor reference: three rule members, P(right) 0.3, J/rho\n noise             "));
+    RRL_TRY(
+        rrl_buffer_puts(b, "\nfor reference: three rule members, P(right) 0.3, J/rho\n noise             "));
     for (int i = 0; i < N_SHOWN; i++) RRL_TRY(rrl_buffer_printf(b, " %11s", STRATEGIES[SHOWN[i]]));
     RRL_TRY(rrl_buffer_puts(b, "\n"));
     for (size_t k = 0; k < t->n; k++) {
@@ -171,8 +183,8 @@ static rrl_status put_number(rrl_buffer *b, const char *name, double v) {
     return rrl_json_number(b, isinf(v) ? (double)NAN : v);
 }
 
-static rrl_status put_row(rrl_buffer *b, const rrl_predict_table *t, const rrl_predict_cell *c, int s, int prior,
-                          bool first) {
+static rrl_status put_row(rrl_buffer *b, const rrl_predict_table *t, const rrl_predict_cell *c, int s,
+                          int prior, bool first) {
     rrl_predict_effect f = rrl_predict_effect_at(t, c, s, prior);
     RRL_TRY(rrl_buffer_puts(b, first ? "\n  {" : ",\n  {"));
     RRL_TRY(put_text(b, "arm", c->arm));
@@ -213,8 +225,8 @@ done:
 
 /* ---- short form ---- */
 
-static rrl_status put_method(rrl_buffer *b, const rrl_predict_table *t, const rrl_predict_cell *c, const char *name,
-                             int s) {
+static rrl_status put_method(rrl_buffer *b, const rrl_predict_table *t, const rrl_predict_cell *c,
+                             const char *name, int s) {
     char j[CELL_CHARS], rho[CELL_CHARS];
     if (s < 0) return RRL_OK;
     rrl_predict_effect f = rrl_predict_effect_at(t, c, s, 0);
@@ -236,7 +248,8 @@ rrl_status rrl_predict_summary(char **out, const rrl_config *c) {
     request.priors = &SUMMARY_PRIOR;
     request.n_priors = 1;
     RRL_TRY(rrl_predict_table_make(&t, c, &request, false));
-    RRL_GOTO(rrl_buffer_puts(&b, "predictions  J = E[reward|right] - E[reward|wrong] / rho at P(right) 0.3\n"));
+    RRL_GOTO(
+        rrl_buffer_puts(&b, "predictions  J = E[reward|right] - E[reward|wrong] / rho at P(right) 0.3\n"));
     for (size_t i = 0; i < t.n; i++) {
         const rrl_predict_cell *cell = &t.cells[i];
         char level[RRL_NUMBER_CHARS] = "fixed", name[80];
