@@ -111,6 +111,13 @@ static void test_all_sites(const char *wanted) {
     }
 }
 
+/* Wait until the child has published its first rows, however slow the machine. */
+static void wait_for_rows(const char *dir, pid_t pid) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/records/000001.h5", dir);
+    while (access(path, F_OK) != 0 && kill(pid, 0) == 0) usleep(1000);
+}
+
 /* A kill at any time: all segments that have their name are good. */
 static void test_random_kills(void) {
     for (int i = 0; i < 8; i++) {
@@ -118,7 +125,8 @@ static void test_random_kills(void) {
         fflush(NULL);
         pid_t pid = fork();
         if (pid == 0) _exit(case_run(dir, 100000, 1, 0, NONE) == RRL_OK ? 0 : 1);
-        usleep(20000 + 13000 * (unsigned)i);
+        if (i > 2) wait_for_rows(dir, pid);
+        usleep(7000 + 13000 * (unsigned)i);
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
         rrl_record *r = NULL;

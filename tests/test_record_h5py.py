@@ -17,7 +17,8 @@ except ImportError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
-NOT_IN_DIGEST = {"step_time", "time/rollout", "time/verify", "time/learn", "peak_memory"}
+NOT_IN_DIGEST = {"step_time", "time/rollout", "time/verify", "time/learn", "idle/generators",
+                 "idle/verifiers", "idle/learners", "peak_memory"}
 SET = ["answer", "logprobs", "rollouts", "text", "tokens", "verdicts"]
 
 
