@@ -112,6 +112,12 @@ static void test_models(void) {
     c = open_config("b/hub.yaml", "model.name=b/models/none/here");
     expect_missing(rrl_config_model_dir(&dir, c), "model.name: no folder");
     rrl_config_close(&c);
+    c = open_config("b/hub.yaml", "model.name=none/.."); /* a path that is there may lead anywhere, a name not */
+    expect_missing(rrl_config_model_dir(&dir, c), "model.name: 'none/..' leads out");
+    rrl_config_close(&c);
+    c = open_config("b/hub.yaml", "model.revision=..");
+    expect_missing(rrl_config_model_dir(&dir, c), "model.revision: '..' leads out");
+    rrl_config_close(&c);
     c = open_config("b/hub.yaml", "model.name=\"\"");
     expect_missing(rrl_config_model_dir(&dir, c), "model.name is empty");
     rrl_config_close(&c);
@@ -138,6 +144,8 @@ static void expect_dataset(const char *section, const char *want, const char *me
 
 static void test_datasets(void) {
     CHECK_OK(rrl_dir_make(below("c")));
+    expect_dataset("{path: d, split: ../x}", NULL, "split: '../x' leads out");
+    expect_dataset("{source: huggingface, name: a/b, subset: x/.., split: s}", NULL, "subset: 'x/..' leads out");
     expect_dataset("{path: d}", NULL, "no file");
     expect_dataset("{source: gsm8k, split: test}", NULL, "tools/get_gsm8k.sh");
     expect_dataset("{source: huggingface, name: openai/gsm8k, split: test}", NULL, "tools/get_gsm8k.sh");

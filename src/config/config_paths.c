@@ -8,6 +8,15 @@
 #include "base/files.h"
 #include "base/memory.h"
 
+/* Names are looked up below models/, data/ or a data set's folder: a step up would leave it. */
+static rrl_status stay_below(const char *section, const char *key, const char *name) {
+    for (const char *p = name; p; p = (p = strchr(p, '/')) ? p + 1 : NULL)
+        if (strncmp(p, "..", 2) == 0 && (p[2] == '/' || !p[2]))
+            return RRL_FAIL(RRL_ERR_DATA, "%s.%s: '%s' leads out of the folder that it is looked up in; name it without '..'",
+                            section, key, name);
+    return RRL_OK;
+}
+
 /* "owner/name" as one folder name; the caller frees it. */
 static rrl_status hub_folder(char **out, const char *id) {
     rrl_buffer b = {0};
@@ -77,7 +86,11 @@ rrl_status rrl_config_model_dir(char **out, const rrl_config *c) {
     const char *name = c->model.name;
     if (!*name)
         return RRL_FAIL(RRL_ERR_DATA, "model.name is empty; name a model folder or a hub id owner/name");
-    if (*name != '/') return find_hub_model(out, c);
+    if (*name != '/') {
+        RRL_TRY(stay_below("model", "name", name));
+        RRL_TRY(stay_below("model", "revision", c->model.revision));
+        return find_hub_model(out, c);
+    }
     if (!rrl_dir_exists(name))
         return RRL_FAIL(
             RRL_ERR_DATA,
@@ -175,9 +188,13 @@ rrl_status rrl_config_dataset_path(char **out, const rrl_config *c, const rrl_da
         *out = NULL;
         return RRL_OK;
     }
+    RRL_TRY(stay_below(key, "split", d->split));
     if (*d->path) return given_path(out, c, d);
     if (strcmp(d->source, "jsonl") == 0)
         return RRL_FAIL(RRL_ERR_DATA, "%s.path is empty; name a JSONL file", key);
+    RRL_TRY(stay_below(key, "name", d->name));
+    RRL_TRY(stay_below(key, "subset", d->subset));
+    RRL_TRY(stay_below(key, "revision", d->revision));
     return named_path(out, c, d);
 }
 

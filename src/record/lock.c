@@ -1,11 +1,15 @@
+#define _GNU_SOURCE /* pipe2, environ */
 #include "record/lock.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -58,15 +62,37 @@ static bool dead_here(const rrl_process *p) {
     return state == 'Z' || state == 'X' || (p->start && start != p->start);
 }
 
+/* Start squeue with its answer, errors too, to be read from the result; NULL where it cannot be started. No shell: the
+ * job's number comes from a file. */
+static FILE *ask_slurm(pid_t *child, const char *job) {
+    char *const argv[] = {"squeue", "-h", "-j", (char *)job, "-o", "%A %T", NULL};
+    posix_spawn_file_actions_t files;
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return NULL;
+    bool started = posix_spawn_file_actions_init(&files) == 0;
+    if (started) {
+        started = posix_spawn_file_actions_adddup2(&files, ends[1], 1) == 0 &&
+                  posix_spawn_file_actions_adddup2(&files, ends[1], 2) == 0 &&
+                  posix_spawnp(child, argv[0], &files, NULL, argv, environ) == 0;
+        posix_spawn_file_actions_destroy(&files);
+    }
+    close(ends[1]);
+    FILE *answer = started ? fdopen(ends[0], "r") : NULL;
+    if (!answer) close(ends[0]);
+    if (!answer && started) (void)waitpid(*child, NULL, 0);
+    return answer;
+}
+
 /* Whether Slurm says that the job does not run: it is unknown, ended, or waits for its requeue. Where there is
  * no Slurm or it does not answer, no. An array's number is also that of one of its tasks; squeue lists all. */
 static bool job_gone(const char *job) {
-    char command[128], line[256], id[64], state[64];
+    char line[256], id[64], state[64];
     bool waits = false, runs = false, unknown = false;
+    pid_t child = 0;
+    int code = -1;
     for (const char *c = job; *c; c++)
         if (!isdigit((unsigned char)*c)) return false;
-    snprintf(command, sizeof command, "squeue -h -j %s -o '%%A %%T' 2>&1", job);
-    FILE *answer = popen(command, "r");
+    FILE *answer = ask_slurm(&child, job);
     if (!answer) return false;
     while (fgets(line, sizeof line, answer)) {
         unknown = unknown || strstr(line, "Invalid job id") != NULL;
@@ -76,7 +102,8 @@ static bool job_gone(const char *job) {
         else
             runs = true;
     }
-    bool answered = pclose(answer) == 0;
+    fclose(answer);
+    bool answered = waitpid(child, &code, 0) == child && code == 0;
     return !runs && (waits || answered || unknown);
 }
 
