@@ -87,7 +87,6 @@ rrl_status rrl_config_model_dir(char **out, const rrl_config *c) {
     if (!*name)
         return RRL_FAIL(RRL_ERR_DATA, "model.name is empty; name a model folder or a hub id owner/name");
     if (*name != '/') {
-        RRL_TRY(stay_below("model", "name", name));
         RRL_TRY(stay_below("model", "revision", c->model.revision));
         return find_hub_model(out, c);
     }
