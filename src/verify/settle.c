@@ -32,11 +32,11 @@ static bool within_limit(const char **text, size_t *len) {
     return *len <= (size_t)RRL_ANSWER_CHARS * BYTES_PER_POINT;
 }
 
-/* Read a candidate; one that is too long stays empty. */
+/* Read a candidate; one that is empty or too long stays empty. */
 static rrl_status candidate_read(candidate *c, const char *text, size_t len) {
     if (!within_limit(&text, &len)) return RRL_OK;
     RRL_TRY(rrl_points_decode(&c->raw, text, len));
-    if (c->raw.n > RRL_ANSWER_CHARS) return RRL_OK;
+    if (c->raw.n == 0 || c->raw.n > RRL_ANSWER_CHARS) return RRL_OK;
     c->end = c->raw.n;
     rrl_answer_bare(c->raw.cp, &c->begin, &c->end);
     RRL_TRY(rrl_latex_clean(&c->cleaned, c->raw.cp + c->begin, c->end - c->begin));

@@ -23,7 +23,7 @@ static void normalise(const char *text, size_t n) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    const char *text = (const char *)data, *cut = size ? memrchr(text, 0, size) : NULL;
+    const char *text = size ? (const char *)data : "", *cut = size ? memrchr(text, 0, size) : NULL;
     char *answer = NULL;
     size_t n = 0, marker = 0;
     if (rrl_answer_extract(&answer, &n, &marker, text, size) == RRL_OK) {
