@@ -102,6 +102,8 @@ int main(int argc, char **argv) {
         if (argc < 2) rc = RRL_FAIL(RRL_ERR_USAGE, "no command given");
     } else if (strcmp(name, "--version") == 0) {
         if (ctx.rank == 0) printf("rrl %s (%s)\n", RRL_VERSION, RRL_GIT_COMMIT);
+    } else if (strcmp(name, "--fault-sites") == 0) {
+        if (ctx.rank == 0) fputs(RRL_FAULT_SITES, stdout);
     } else if (!command) {
         rc = unknown_command(name);
     } else {

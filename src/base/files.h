@@ -32,10 +32,29 @@ rrl_status rrl_file_append(const char *path, const char *text, size_t n);
 
 /** Fault points of test builds: RRL_FAULT=rank:site:n:kind. Returns true when this visit is to fail with errno set.
  *  kinds: fail (EIO), full (ENOSPC), kill (SIGKILL). Rank "*" is every rank; rrl_fault_rank tells which rank this is.
- *  n counts the visits of this site from 1, afresh when the variable changes. Sites of this file: publish.open, .write,
- *  .fsync, .rename, .link, .folder (also of rrl_file_create); append.write; dir.make; of base/memory.h: memory.alloc.
- *  Always false without the build option RRL_FAULTS. */
+ *  n counts the visits of this site from 1, afresh when the variable changes. Always false without the build option
+ *  RRL_FAULTS. */
 bool rrl_fault(const char *site);
 void rrl_fault_rank(int rank);
+/** All sites, a line each; `rrl --fault-sites` prints them, the test check_faults compares them with the sources. */
+#define RRL_FAULT_SITES                                                                                                \
+    "append.write\n"     /* a line of events.log */                                                                    \
+    "dir.make\n"         /* mkdir */                                                                                   \
+    "evaluation.write\n" /* the records of an evaluation, before they are published */                                 \
+    "fresh.rename\n"     /* the old folder put aside */                                                                \
+    "head.write\n"       /* records/000000.h5 */                                                                       \
+    "join.remove\n"      /* a segment, once run.h5 is there */                                                         \
+    "lock.takeover\n"    /* the lock of a dead process renamed */                                                      \
+    "memory.alloc\n"     /* every allocation of base/memory.h */                                                       \
+    "publish.folder\n"   /* fsync of a folder; this and the next five: any file that appears whole */                  \
+    "publish.fsync\n"                                                                                                 \
+    "publish.link\n"     /* rrl_file_create */                                                                         \
+    "publish.open\n"                                                                                                  \
+    "publish.rename\n"                                                                                                \
+    "publish.write\n"                                                                                                 \
+    "quarantine.move\n"  /* a segment that differs */                                                                  \
+    "rejudged.write\n"   /* rrl rejudge's copy */                                                                      \
+    "run.write\n"        /* run.h5 */                                                                                  \
+    "segment.write\n"    /* records/N.h5 */
 
 #endif

@@ -20,7 +20,7 @@ static rrl_status put(rrl_collective *c, const void *x, size_t bytes, int to, in
         size_t n = bytes - at < CHUNK_BYTES ? bytes - at : CHUNK_BYTES;
         if (MPI_Isend((const char *)x + at, (int)n, MPI_BYTE, to, tag, s->comm, &req) != MPI_SUCCESS)
             return RRL_FAIL(RRL_ERR_COMM, "send of %zu bytes to learner %d failed", n, to);
-        RRL_TRY(rrl_watch_wait(s->watch, &req, to));
+        RRL_TRY(rrl_watch_wait(s->watch, &req));
     }
     c->bytes_sent += (int64_t)bytes;
     return RRL_OK;
@@ -39,7 +39,7 @@ static rrl_status get(rrl_collective *c, void *x, size_t bytes, int from, int ta
         MPI_Request req;
         if (MPI_Irecv((char *)x + at, (int)n, MPI_BYTE, from, tag, s->comm, &req) != MPI_SUCCESS)
             return RRL_FAIL(RRL_ERR_COMM, "receive of %zu bytes from learner %d failed", n, from);
-        RRL_TRY(rrl_watch_wait(s->watch, &req, from));
+        RRL_TRY(rrl_watch_wait(s->watch, &req));
     }
     return RRL_OK;
 }

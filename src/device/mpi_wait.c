@@ -5,7 +5,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FIRST_NAP_NS = 20000, LONGEST_NAP_NS = 500000, BEATS_PER_TIMEOUT = 8 };
+enum { FIRST_NAP_NS = 20000, LONGEST_NAP_NS = 500000, BEATS_PER_TIMEOUT = 8, STAGGERED = 8 };
+static const double STAGGER_S = 0.25;
 
 static double now(void) {
     struct timespec t;
@@ -14,12 +15,12 @@ static double now(void) {
 }
 
 /* A dead peer cannot be agreed with: one line, then the job ends. */
-static void give_up(const rrl_watch *w, int peer, double silence) {
+static void give_up(const rrl_watch *w, int lost, double silence) {
     char line[256];
     int n = snprintf(line, sizeof line,
-                     "rrl: error: rank %d (%s) waited %.0f s in phase %s for rank %d and heard nothing; the peer is lost "
+                     "rrl: error: rank %d (%s) waited in phase %s and heard nothing from rank %d (%s) for %.0f s; it is lost "
                      "or slower than parallel.timeout_s\n",
-                     w->rank, w->role, silence, w->phase, peer);
+                     w->rank, w->ranks[w->rank].role, w->phase, lost, w->ranks[lost].role, silence);
     if (n > 0 && write(2, line, (size_t)n) < 0) { /* the exit code still tells */
     }
     MPI_Abort(w->control, 6);
@@ -30,21 +31,30 @@ static void hear_beats(rrl_watch *w) {
     MPI_Status st;
     while (MPI_Iprobe(MPI_ANY_SOURCE, RRL_TAG_HEARTBEAT, w->control, &flag, &st) == MPI_SUCCESS && flag) {
         MPI_Recv(NULL, 0, MPI_BYTE, st.MPI_SOURCE, RRL_TAG_HEARTBEAT, w->control, MPI_STATUS_IGNORE);
-        w->heard = now();
+        w->ranks[st.MPI_SOURCE].heard = now();
     }
 }
 
-static void nap(rrl_watch *w, long *ns, double *start, int peer) {
+/* Ends the job if another rank has been silent for too long. Silence counts from the start of this wait at the earliest:
+ * before, nobody listened. Those who wait give up one after another, so that one of them says so. */
+static void check_silence(const rrl_watch *w, double start) {
+    double allowed = w->timeout_s + STAGGER_S * (w->rank % STAGGERED), t = now();
+    for (int r = 0; r < w->size; r++) {
+        double heard = w->ranks[r].heard > start ? w->ranks[r].heard : start;
+        if (r != w->rank && t - heard > allowed) give_up(w, r, t - heard);
+    }
+}
+
+static void nap(rrl_watch *w, long *ns, double start) {
     struct timespec t = {0, *ns};
     nanosleep(&t, NULL);
     if (*ns < LONGEST_NAP_NS) *ns *= 2;
     hear_beats(w);
     rrl_watch_beat(w); /* who waits is alive too: its own peers may be waiting for it in turn */
-    double since = w->heard > *start ? w->heard : *start;
-    if (now() - since > w->timeout_s) give_up(w, peer, now() - since);
+    check_silence(w, start);
 }
 
-rrl_status rrl_watch_wait(rrl_watch *w, MPI_Request *request, int peer) {
+rrl_status rrl_watch_wait(rrl_watch *w, MPI_Request *request) {
     long ns = FIRST_NAP_NS;
     double start = now();
     for (;;) {
@@ -52,7 +62,7 @@ rrl_status rrl_watch_wait(rrl_watch *w, MPI_Request *request, int peer) {
         if (MPI_Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
             return RRL_FAIL(RRL_ERR_COMM, "MPI_Test failed in phase %s on rank %d", w->phase, w->rank);
         if (done) break;
-        nap(w, &ns, &start, peer);
+        nap(w, &ns, start);
     }
     w->waited += now() - start;
     return RRL_OK;
@@ -66,7 +76,7 @@ rrl_status rrl_watch_probe(rrl_watch *w, MPI_Comm comm, int source, int tag, MPI
         if (MPI_Iprobe(source, tag, comm, &flag, status) != MPI_SUCCESS)
             return RRL_FAIL(RRL_ERR_COMM, "MPI_Iprobe failed in phase %s on rank %d", w->phase, w->rank);
         if (flag) break;
-        nap(w, &ns, &start, source);
+        nap(w, &ns, start);
     }
     w->waited += now() - start;
     return RRL_OK;

@@ -7,19 +7,27 @@
 
 #include "rrl/status.h"
 
+/* What is known of another rank. */
 typedef struct {
-    MPI_Comm control;  /* heartbeats travel here */
+    const char *role; /* static */
+    double heard;     /* clock of its last sign of life */
+} rrl_watched;
+
+typedef struct {
+    MPI_Comm control; /* heartbeats travel here */
     int rank, size;
-    const char *role, *phase; /* for the watchdog's message; static strings */
+    const char *phase;    /* for the watchdog's message; static */
+    rrl_watched *ranks;   /* [size], this one too; borrowed */
     double timeout_s;
-    double heard, beaten; /* clock of the last sign of life heard, and given */
-    double waited;        /* seconds spent waiting so far */
+    double beaten; /* clock of the last sign of life given */
+    double waited; /* seconds spent waiting so far */
 } rrl_watch;
 
 enum { RRL_TAG_HEARTBEAT = 7 };
 
-/** Complete *request; a silence of timeout_s ends the job: one line with rank, role, phase and peer, MPI_Abort(6). */
-rrl_status rrl_watch_wait(rrl_watch *w, MPI_Request *request, int peer);
+/** Complete *request. While this waits, a silence of timeout_s of any rank of control ends the job, whomever the request
+ *  is for (who waits for a lost rank is alive itself): one line with rank, role and phase of both, MPI_Abort(6). */
+rrl_status rrl_watch_wait(rrl_watch *w, MPI_Request *request);
 /** Wait for a message on comm from source (or MPI_ANY_SOURCE) with tag. */
 rrl_status rrl_watch_probe(rrl_watch *w, MPI_Comm comm, int source, int tag, MPI_Status *status);
 /** Sign of life from inside a long computation; cheap, sends at most every timeout_s / 8. */

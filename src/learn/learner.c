@@ -196,6 +196,7 @@ rrl_status rrl_learner_gradient(rrl_learner *l, rrl_row_stats *stats, rrl_group 
     set_weights(l, groups);
     for (int32_t slot = first; slot < first + n; slot++) {
         int32_t g = slot / per_group, row = (slot % per_group) * l->set.slot_rows;
+        if (l->set.beat) l->set.beat(l->set.context);
         RRL_TRY(l->device->ops->zero(l->device, l->gradient, l->size));
         RRL_TRY(rrl_context(slot_gradient(l, stats + (slot - first) * l->set.slot_rows, groups[g], &prompts[g], g, row,
                                           iteration),

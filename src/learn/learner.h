@@ -19,6 +19,8 @@ typedef struct {
     double weight_decay, max_grad_norm; /* max_grad_norm 0 = no clipping */
     uint64_t seed;
     int32_t max_rows; /* rows of the largest slot: prompt + completions */
+    void (*beat)(void *context); /* called before every slot: a sign of life from a long computation; may be NULL */
+    void *context;
 } rrl_learner_settings;
 
 /* Prompt of a group, host, borrowed. */

@@ -173,7 +173,7 @@ static rrl_status body_receive(rrl_mailbox *m, char *bytes, size_t n, int from) 
         size_t chunk = n - at < CHUNK_BYTES ? n - at : CHUNK_BYTES;
         if (MPI_Irecv(bytes + at, (int)chunk, MPI_BYTE, from, TAG_BODY, m->comm, &req) != MPI_SUCCESS)
             return RRL_FAIL(RRL_ERR_COMM, "receive of %zu bytes from rank %d failed", chunk, from);
-        RRL_TRY(rrl_watch_wait(&m->team->watch, &req, from));
+        RRL_TRY(rrl_watch_wait(&m->team->watch, &req));
     }
     return RRL_OK;
 }

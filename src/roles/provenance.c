@@ -72,7 +72,7 @@ rrl_status rrl_provenance(char **out, rrl_session *s, bool gather) {
             rc = RRL_FAIL(RRL_ERR_COMM, "the ranks' work counts could not be gathered");
             goto done;
         }
-        RRL_GOTO(rrl_watch_wait(&t->watch, &req, -1));
+        RRL_GOTO(rrl_watch_wait(&t->watch, &req));
         if (t->rank != t->recorder) goto done;
     }
     RRL_GOTO(put_head(&b, s));

@@ -72,6 +72,8 @@ static int32_t longest_slot(const rrl_session *s, int32_t slot_rows) {
     return s->engine->train.longest + slot_rows * (int32_t)s->config->generation.max_tokens;
 }
 
+static void on_slot(void *team) { rrl_watch_beat(&((rrl_team *)team)->watch); }
+
 static rrl_learner_settings learner_settings(const rrl_session *s) {
     const rrl_config *c = s->config;
     const rrl_training_config *t = &c->training;
@@ -86,7 +88,8 @@ static rrl_learner_settings learner_settings(const rrl_session *s) {
         .group_size = s->group_size, .slot_rows = slot_rows, .groups = s->groups,
         .temperature = (float)c->generation.temperature, .dropout = (float)t->lora.dropout,
         .dropout_in_rollout = t->lora.dropout_in_rollout, .weight_decay = t->weight_decay,
-        .max_grad_norm = t->max_grad_norm, .seed = (uint64_t)c->seed, .max_rows = longest_slot(s, slot_rows)};
+        .max_grad_norm = t->max_grad_norm, .seed = (uint64_t)c->seed, .max_rows = longest_slot(s, slot_rows),
+        .beat = on_slot, .context = s->team};
 }
 
 static rrl_status open_adapter(rrl_session *s) {
@@ -183,7 +186,7 @@ static rrl_status share_digest(rrl_session *s) {
     MPI_Request req;
     if (MPI_Ibcast(s->digest, (int)sizeof s->digest, MPI_CHAR, s->team->recorder, s->team->comm, &req) != MPI_SUCCESS)
         return RRL_FAIL(RRL_ERR_COMM, "the run's digest could not be shared");
-    return rrl_watch_wait(&s->team->watch, &req, s->team->recorder);
+    return rrl_watch_wait(&s->team->watch, &req);
 }
 
 /* Every rank continues where the learners' checkpoint stands. */

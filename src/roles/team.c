@@ -35,7 +35,8 @@ static rrl_status set_roles(rrl_team *t, const rrl_roles_config *c) {
         RRL_TRY(role_of(&t->learners, g + v, l, t->rank));
     }
     t->recorder = t->learners.rank[0];
-    t->watch.role = t->colocated ? "all" : t->generators.index >= 0 ? "generator" : t->verifiers.index >= 0 ? "verifier" : "learner";
+    for (int r = 0; r < t->size; r++)
+        t->watch.ranks[r].role = t->colocated ? "all" : r < g ? "generator" : r < g + v ? "verifier" : "learner";
     return RRL_OK;
 }
 
@@ -94,8 +95,8 @@ rrl_status rrl_team_open(rrl_team **out, MPI_Comm world, const rrl_parallel_conf
     t->comm = t->learning = t->adapter = MPI_COMM_NULL;
     t->log = log;
     RRL_GOTO(split_world(t, world, p, study));
-    t->watch = (rrl_watch){.control = t->comm, .rank = t->rank, .size = t->size, .role = "all", .phase = "setup",
-                           .timeout_s = p->timeout_s};
+    t->watch = (rrl_watch){.control = t->comm, .rank = t->rank, .size = t->size, .phase = "setup", .timeout_s = p->timeout_s};
+    RRL_GOTO(rrl_alloc(&t->watch.ranks, (size_t)t->size, sizeof *t->watch.ranks, "team"));
     RRL_GOTO(set_roles(t, &p->roles));
     RRL_GOTO(set_communicators(t));
     *out = t;
@@ -116,6 +117,7 @@ void rrl_team_close(rrl_team **tp) {
     free(t->generators.rank);
     free(t->verifiers.rank);
     free(t->learners.rank);
+    free(t->watch.ranks);
     free(t);
     *tp = NULL;
 }
@@ -129,7 +131,7 @@ rrl_status rrl_team_max(rrl_team *t, int64_t *x, int n) {
     for (int i = 0; i < n; i++) mine[i] = x[i];
     if (MPI_Iallreduce(mine, x, n, MPI_INT64_T, MPI_MAX, t->comm, &req) != MPI_SUCCESS)
         return RRL_FAIL(RRL_ERR_COMM, "agreement failed in phase %s", t->watch.phase);
-    return rrl_watch_wait(&t->watch, &req, -1);
+    return rrl_watch_wait(&t->watch, &req);
 }
 
 rrl_status rrl_team_role_means(rrl_team *t, double mean[3], double x) {
@@ -139,7 +141,7 @@ rrl_status rrl_team_role_means(rrl_team *t, double mean[3], double x) {
     for (int i = 0; i < 3; i++) mine[i] = roles[i]->index >= 0 ? x / roles[i]->n : 0;
     if (MPI_Iallreduce(mine, mean, 3, MPI_DOUBLE, MPI_SUM, t->comm, &req) != MPI_SUCCESS)
         return RRL_FAIL(RRL_ERR_COMM, "times of the roles could not be shared in phase %s", t->watch.phase);
-    return rrl_watch_wait(&t->watch, &req, -1);
+    return rrl_watch_wait(&t->watch, &req);
 }
 
 rrl_status rrl_team_agree(rrl_team *t, rrl_status mine, const char *point) {
