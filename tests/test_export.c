@@ -1,5 +1,5 @@
-/* rrl export and rrl verify: what goes into an archive and what does not; the same bytes twice; and an archive in which a
- * byte, a file, a name or a kind of entry was changed is found out, with the file's name. */
+/* rrl export and rrl verify: what goes into an archive and what does not; the same bytes twice; and an archive in
+ * which a byte, a file, a name or a kind of entry was changed is found out, with the file's name. */
 #include <archive.h>
 #include <archive_entry.h>
 #include <sys/stat.h>
@@ -133,8 +133,9 @@ static const member *find(const member *m, int n, const char *name) {
 enum { MOST = 40 };
 
 static void test_content(void) {
-    static const char *const INSIDE[] = {"study/MANIFEST.sha256", "study/EVIDENCE.json", "study/study.json", RUN "/run.h5",
-                                         RUN "/config.yaml", "study/report/report.md", "study/report/empty.csv"};
+    static const char *const INSIDE[] = {"study/MANIFEST.sha256", "study/EVIDENCE.json", "study/study.json",
+                                         RUN "/run.h5", RUN "/config.yaml", "study/report/report.md",
+                                         "study/report/empty.csv"};
     member m[MOST];
     rrl_archive_made made = {0};
     rrl_archive_check c = {0};
@@ -225,16 +226,19 @@ static const tampering CASES[] = {
      .says = {"leads out of the archive's folder: study/../../etc/cron\n"}},
     {.what = "absolute", .add = "/etc/cron", .content = "x", .problems = 1,
      .says = {"leads out of the archive's folder: /etc/cron\n"}},
-    {.what = "beside", .add = "studyx/a", .content = "x", .problems = 1, .says = {"outside the archive's folder: studyx/a\n"}},
-    {.what = "link", .add = "study/report/report.md", .content = "/etc/passwd", .type = AE_IFLNK, .drop = "study/report/report.md",
-     .problems = 2, .says = {"is no plain file: study/report/report.md\n", "missing: report/report.md\n"}},
+    {.what = "beside", .add = "studyx/a", .content = "x", .problems = 1,
+     .says = {"outside the archive's folder: studyx/a\n"}},
+    {.what = "link", .drop = "study/report/report.md", .add = "study/report/report.md", .content = "/etc/passwd",
+     .type = AE_IFLNK, .problems = 2,
+     .says = {"is no plain file: study/report/report.md\n", "missing: report/report.md\n"}},
     {.what = "folder", .add = "study/sub", .type = AE_IFDIR, .problems = 1, .says = {"study/sub"}},
     {.what = "another name", .rename = RUN_H5, .to = RUN "/walk.h5", .problems = 2,
      .says = {"extra, not in the manifest: flip/level-0.2/seed-7/baseline/walk.h5\n",
               "missing: flip/level-0.2/seed-7/baseline/run.h5\n"}},
     {.what = "a name to frighten", .add = "study/\033[2Ja", .content = "x", .problems = 1, .says = {"study/?[2Ja\n"}},
     {.what = "no manifest", .drop = "study/MANIFEST.sha256", .problems = 1, .says = {"no evidence archive"}},
-    {.what = "an edited manifest", .change = "study/MANIFEST.sha256", .problems = 1, .says = {"changed: EVIDENCE.json\n"}},
+    {.what = "an edited manifest", .change = "study/MANIFEST.sha256", .problems = 1,
+     .says = {"changed: EVIDENCE.json\n"}},
 };
 
 static void add_entry(struct archive *a, const char *name, const char *bytes, size_t n, int type) {
@@ -323,7 +327,8 @@ static void test_generations(void) {
     CHECK(strncmp(text, FIRST, strlen(FIRST)) == 0);
     const char *second = strchr(text, '\n');
     static const char MISSING[] = "\"extracted_answer\": null, \"reward\": null, \"correct\": false, ";
-    if (CHECK(second != NULL)) CHECK(strstr(second, MISSING) != NULL && strstr(second, "\"a \xc3\xa9\\n\\tbc\"") != NULL);
+    if (CHECK(second != NULL))
+        CHECK(strstr(second, MISSING) != NULL && strstr(second, "\"a \xc3\xa9\\n\\tbc\"") != NULL);
     cJSON *json = NULL;
     if (CHECK_OK(rrl_json_parse(&json, text, (size_t)(second - text), "g.jsonl"))) {
         const cJSON *v = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "verdicts"), 0);

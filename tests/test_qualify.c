@@ -112,8 +112,8 @@ static void test_study_measures(void) {
 static void test_config(void) {
     rrl_config *c = NULL, *q = NULL;
     static const char SAMPLED[] = "experiment.qualification_sampled=true";
-    const char *sets[] = {SAMPLED, "training.learning_rate=0.5", "experiment.levels=[0, 0.2]", "experiment.corruption=flip",
-                          "generation.temperature=0.9"};
+    const char *sets[] = {SAMPLED, "training.learning_rate=0.5", "experiment.levels=[0, 0.2]",
+                          "experiment.corruption=flip", "generation.temperature=0.9"};
     char first[65], second[65];
     CHECK_OK(rrl_config_open(&c, in("study.yaml"), NULL, 0));
     CHECK_OK(rrl_qualification_config(&q, c));

@@ -88,7 +88,8 @@ check(evaluation["completions"].tolist(), [EVALUATION] * 2, "completions of an e
 
 with h5py.File(study / RUNS[0]) as f:
     frame = rr.table(f["rollouts"])
-    check(all(np.array_equal(frame[c], f["rollouts"][c], equal_nan=frame[c].dtype.kind == "f") for c in frame), True, "table")
+    for c in frame:
+        check(np.array_equal(frame[c], f["rollouts"][c], equal_nan=frame[c].dtype.kind == "f"), True, f"column {c}")
 check(rr.units(study, "rollouts").loc["vote_entropy", "unit"], "bits", "units")
 
 # The example wants the evaluation of a study, "test", with its metrics; the case has another with few.

@@ -1,5 +1,5 @@
-/* rrl rejudge: a record whose verdicts were written by a parser that erred is judged again. What changes is known by hand;
- * texts, tokens and advantages stay; original verdicts are kept; a second call gives the same bytes. */
+/* rrl rejudge: a record whose verdicts were written by a parser that erred is judged again. What changes is known
+ * by hand; texts, tokens and advantages stay; original verdicts are kept; a second call gives the same bytes. */
 #include "base/files.h"
 #include "base/hash.h"
 #include "check.h"
@@ -200,7 +200,8 @@ static void test_record(void) {
     CHECK_OK(rrl_sha256_file(source[1], in("run.h5")));
     CHECK(memcmp(source[0], source[1], sizeof first) == 0);
 
-    if (!CHECK_OK(rrl_record_read(&now, in("run.rejudged-1.h5"), 1)) || !CHECK_OK(rrl_record_read(&before, in("run.h5"), 1)))
+    if (!CHECK_OK(rrl_record_read(&now, in("run.rejudged-1.h5"), 1)) ||
+        !CHECK_OK(rrl_record_read(&before, in("run.h5"), 1)))
         return;
     CHECK_EQ_STR(now->parser_version, "1");
     CHECK_EQ_STR(before->parser_version, "0");

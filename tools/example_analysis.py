@@ -1,5 +1,5 @@
-"""Looking at a study with pandas: python3 tools/example_analysis.py runs/quick. Cells are marked for editors that run them
-one by one; each prints what it makes."""
+"""Looking at a study with pandas: python3 tools/example_analysis.py runs/quick. Cells are marked for editors that run
+them one by one; each prints what it makes."""
 import sys
 
 import pandas as pd
@@ -12,7 +12,8 @@ pd.set_option("display.width", 100, "display.max_columns", 20, "display.precisio
 
 # %% What is there: one row a run, its evaluation by the independent judge and by the ensemble it was trained on.
 runs = rr.evaluation(folder)
-print(runs[[*CONDITION, "seed", "evaluation", "independent_accuracy", "observed_reward", "reward_hacking_gap"]].to_string())
+METRICS = ["independent_accuracy", "observed_reward", "reward_hacking_gap"]
+print(runs[[*CONDITION, "seed", "evaluation", *METRICS]].to_string())
 
 # %% Means over seeds. A level that is NaN belongs to an arm with fixed members: dropna=False keeps it.
 means = runs.groupby(CONDITION, dropna=False)[["independent_accuracy", "observed_reward"]]
@@ -30,7 +31,8 @@ rollouts = rr.rollouts(folder, text=True)
 rollouts = rollouts[rollouts["method"] != "base"]
 if len(rollouts):
     bands = pd.cut(rollouts["disagreement"], [-0.01, 0, 0.5, 1], labels=["none", "some", "much"])
-    print(rollouts.groupby([*CONDITION, bands], dropna=False, observed=True)["correct"].agg(["mean", "size"]).to_string())
+    banded = rollouts.groupby([*CONDITION, bands], dropna=False, observed=True)["correct"]
+    print(banded.agg(["mean", "size"]).to_string())
 
 # %% The wrong answers that were rewarded most: what was learnt from.
 if len(rollouts):

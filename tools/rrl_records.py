@@ -3,9 +3,9 @@
     import rrl_records as rr
     rr.training("runs/quick").groupby(["arm", "level", "method"], dropna=False)["reward"].mean()
 
-Every frame begins with the columns arm, level, seed, method and run (path of the record below the folder); level is NaN where
-the members are fixed, so group with dropna=False. NaN is "missing" everywhere. Runs in progress have no run.h5 and are left
-out. Meanings and units of the columns: docs/records.md, or units(folder, "rollouts")."""
+Every frame begins with the columns arm, level, seed, method and run (path of the record below the folder); level is
+NaN where the members are fixed, so group with dropna=False. NaN is "missing" everywhere. Runs in progress have no
+run.h5 and are left out. Meanings and units of the columns: docs/records.md, or units(folder, "rollouts")."""
 from pathlib import Path
 
 import h5py
@@ -65,8 +65,8 @@ def _completions(f, evaluation):
 
 
 def rollouts(folder, evaluation=None, text=False):
-    """A row a completion of training, or of the named evaluation ("test" in a study), with example_id and reference; with
-    text also response and answer (None = none extracted)."""
+    """A row a completion of training, or of the named evaluation ("test" in a study), with example_id and reference;
+    with text also response and answer (None = none extracted)."""
     def make(f):
         at = _completions(f, evaluation)
         if at is None:
@@ -79,7 +79,8 @@ def rollouts(folder, evaluation=None, text=False):
             frame["reference"] = questions["reference"].to_numpy()[frame["question"]]
         if text:
             frame["response"] = [t.decode() for t in at["text"][...]]
-            frame["answer"] = [t.decode() if n >= 0 else None for t, n in zip(at["answer"][...], frame["answer_bytes"])]
+            answers = zip(at["answer"][...], frame["answer_bytes"])
+            frame["answer"] = [t.decode() if n >= 0 else None for t, n in answers]
         return frame
     return _each(folder, make)
 

@@ -88,9 +88,6 @@ static rrl_status print_conditions(const rrl_config *c) {
     printf("conditions   %lld, of which %lld train\n", (long long)n, (long long)trained);
     for (int64_t i = 0; i < n; i++)
         printf("  %3lld  %s\n", (long long)i, list[i].dir + strlen(c->output_dir) + 1);
-    if (c->experiment.qualification_min_pass1 > 0)
-        printf("qualify      pass@1 of %g at least on the validation questions, before anything else\n",
-               c->experiment.qualification_min_pass1);
     rrl_conditions_free(&list, n);
     return RRL_OK;
 }
@@ -147,6 +144,9 @@ rrl_status rrl_plan_print(const rrl_setup *s, const rrl_options *o, rrl_purpose 
     if (e->train.questions) printf("train        %lld questions\n", (long long)e->train.questions->n);
     if (e->test.questions) printf("test         %lld questions\n", (long long)e->test.questions->n);
     else printf("test         none: no evaluation (give experiment.train_dataset and dataset)\n");
+    if (c->experiment.qualification_min_pass1 > 0)
+        printf("qualify      pass@1 of %g at least on the validation questions first\n",
+               c->experiment.qualification_min_pass1);
     if (study) RRL_GOTO(print_conditions(c));
     if (trains) print_geometry(c);
     print_sampling(c, e);

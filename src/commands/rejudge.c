@@ -21,7 +21,7 @@ static rrl_status rejudge(const char *path, bool dry) {
     RRL_GOTO(rrl_rejudge_record(&r, path, dry));
     RRL_GOTO(put_parser(&b, path));
     RRL_GOTO(rrl_rejudge_table(&b, &r));
-    RRL_GOTO(r.written ? rrl_buffer_printf(&b, "written: %s\n", r.written) : rrl_buffer_puts(&b, "nothing was written\n"));
+    RRL_GOTO(rrl_buffer_printf(&b, "written: %s\n", r.written ? r.written : "nothing (--dry-run)"));
     fputs(b.data, stdout);
 done:
     rrl_rejudge_free(&r);

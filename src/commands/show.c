@@ -68,7 +68,8 @@ static rrl_status show_record(rrl_buffer *b, const char *path, const rrl_options
         goto done;
     }
     if (searches(o)) {
-        rrl_show_search search = {o->evaluation, o->question, o->right, o->wrong, o->disagreement, o->top_wrong, o->limit};
+        rrl_show_search search = {o->evaluation,   o->question,  o->right, o->wrong,
+                                  o->disagreement, o->top_wrong, o->limit};
         RRL_GOTO(rrl_show_list(b, r, &search, o->json));
         goto done;
     }

@@ -49,8 +49,8 @@ static rrl_status find(match **out, int64_t *n, const rrl_record_set *s, const r
 
 /* --- for people */
 
-/* At most `width` characters on one line, of the start or of the end of a text; white space is one blank, what is cut is
- * shown by two points. */
+/* At most `width` characters on one line, of the start or of the end of a text; white space is one blank, what is cut
+ * is shown by two points. */
 static rrl_status put_excerpt(rrl_buffer *b, const char *text, size_t len, int width, bool of_end) {
     rrl_status rc = RRL_OK;
     rrl_buffer flat = {0};
@@ -113,8 +113,8 @@ static rrl_status put_list(rrl_buffer *b, const rrl_record *r, const rrl_record_
         RRL_TRY(rrl_buffer_printf(b, ", %" PRId64 " are shown (%s)", shown, by_rank ? "--top-wrong" : "--limit"));
     RRL_TRY(rrl_buffer_puts(b, "\n"));
     if (shown == 0) return RRL_OK;
-    RRL_TRY(rrl_buffer_printf(b, "%7s %6s %-20s %3s %s %6s %6s %s\n", "n", "step", "question", "s", "judge", "reward", "U",
-                              "answer, text"));
+    RRL_TRY(rrl_buffer_printf(b, "%7s %6s %-20s %3s %s %6s %6s %s\n", "n", "step", "question", "s", "judge", "reward",
+                              "U", "answer, text"));
     for (int64_t i = 0; i < shown; i++) RRL_TRY(put_row(b, s, list[i].n));
     return rrl_buffer_printf(b, "the first with all that is recorded of it: %s%s --completion %" PRId64 "\n",
                              *s->name ? "--evaluation " : "", s->name, list[0].n);
@@ -190,14 +190,14 @@ rrl_status rrl_show_completion_json(rrl_buffer *b, const rrl_record *r, const ch
     const rrl_record_set *s = NULL;
     RRL_TRY(rrl_show_set(&s, r, evaluation));
     if (n >= s->n)
-        return RRL_FAIL(RRL_ERR_USAGE, "%s: no completion %" PRId64 "; there are %" PRId64 ", counted from 0", r->path, n,
-                        s->n);
+        return RRL_FAIL(RRL_ERR_USAGE, "%s: no completion %" PRId64 "; there are %" PRId64 ", counted from 0", r->path,
+                        n, s->n);
     RRL_TRY(rrl_show_put_completion(b, r, s, n));
     return rrl_buffer_puts(b, "\n");
 }
 
-static rrl_status put_list_json(rrl_buffer *b, const rrl_record *r, const rrl_record_set *s, const match *list, int64_t n,
-                                int64_t shown, bool by_rank) {
+static rrl_status put_list_json(rrl_buffer *b, const rrl_record *r, const rrl_record_set *s, const match *list,
+                                int64_t n, int64_t shown, bool by_rank) {
     RRL_TRY(rrl_buffer_puts(b, "{"));
     RRL_TRY(rrl_json_put_text(b, "path", r->path));
     RRL_TRY(rrl_json_put_text(b, "evaluation", *s->name ? s->name : NULL));

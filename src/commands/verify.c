@@ -14,8 +14,8 @@ rrl_status rrl_command_verify(const rrl_options *o, rrl_command_context *ctx) {
     printf("%" PRId64 " files, %" PRId64 " bytes as the manifest says\n", c.files, c.bytes);
     if (c.manifest[0]) printf("manifest %s\n", c.manifest);
     rrl_status rc = c.problems == 0 ? RRL_OK
-                                    : RRL_FAIL(RRL_ERR_DATA, "%s: %" PRId64 " problem%s; it is not what was exported", path,
-                                               c.problems, c.problems == 1 ? "" : "s");
+                                    : RRL_FAIL(RRL_ERR_DATA, "%s: %" PRId64 " problem%s; it is not what was exported",
+                                               path, c.problems, c.problems == 1 ? "" : "s");
     rrl_archive_check_free(&c);
     return rc;
 }

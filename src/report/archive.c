@@ -1,5 +1,5 @@
-/* Writes evidence archives. Bytes follow from the files alone: sorted names, no owner, no time, no compression (records are
- * compressed inside). The manifest comes first, so that a reader can check while it reads. */
+/* Writes evidence archives. Bytes follow from the files alone: sorted names, no owner, no time, no compression
+ * (records are compressed inside). The manifest comes first, so that a reader can check while it reads. */
 #include "report/archive.h"
 
 #include <archive.h>
@@ -52,7 +52,8 @@ done:
     return rc;
 }
 
-static rrl_status put_summary(rrl_buffer *b, const char *dir, const char *name, const rrl_archive_files *f, bool weights) {
+static rrl_status put_summary(rrl_buffer *b, const char *dir, const char *name, const rrl_archive_files *f,
+                              bool weights) {
     char digest[65];
     int64_t bytes = 0;
     bool digested = rrl_record_digest(digest, dir) == RRL_OK; /* not while nothing is complete */

@@ -1,5 +1,5 @@
-/* Evidence archives: the configs, records, tables and report of a run or study in one tar file, with the SHA-256 of every
- * file in it, and a check of such a file that trusts nothing in it. docs/export.md has the layout. */
+/* Evidence archives: the configs, records, tables and report of a run or study in one tar file, with the SHA-256 of
+ * every file in it, and a check of such a file that trusts nothing in it. docs/export.md has the layout. */
 #ifndef RRL_REPORT_ARCHIVE_H
 #define RRL_REPORT_ARCHIVE_H
 
@@ -23,9 +23,9 @@ typedef struct {
     size_t n, room;
 } rrl_archive_files;
 
-/** Files of dir that belong into an archive, sorted by path, without their digests: all but adapters (unless `weights`),
- *  checkpoints, locks, temporaries and archives. What is no regular file, a link for example, is left out. Errors:
- *  RRL_ERR_DATA (no such folder). Free with rrl_archive_files_free. */
+/** Files of dir that belong into an archive, sorted by path, without their digests: all but adapters (unless
+ *  `weights`), checkpoints, locks, temporaries and archives. What is no regular file, a link for example, is left
+ *  out. Errors: RRL_ERR_DATA (no such folder). Free with rrl_archive_files_free. */
 rrl_status rrl_archive_list(rrl_archive_files *out, const char *dir, bool weights);
 void rrl_archive_files_free(rrl_archive_files *f);
 
@@ -48,13 +48,14 @@ typedef struct {
     rrl_buffer text;      /* a line for each problem: what, and the file's name */
 } rrl_archive_check;
 
-/** Check every file of an archive against its manifest: changed, missing and extra files, repeated names, paths that lead
- *  out of the archive's folder, entries that are no files. Nothing is written. Whatever is wrong inside is a problem;
- *  errors: RRL_ERR_DATA (no such file), RRL_ERR_NOMEM. Free with rrl_archive_check_free. */
+/** Check every file of an archive against its manifest: changed, missing and extra files, repeated names, paths
+ *  that lead out of the archive's folder, entries that are no files. Nothing is written. Whatever is wrong inside
+ *  is a problem; errors: RRL_ERR_DATA (no such file), RRL_ERR_NOMEM. Free with rrl_archive_check_free. */
 rrl_status rrl_archive_verify(rrl_archive_check *out, const char *path);
 void rrl_archive_check_free(rrl_archive_check *c);
 
-/** Whether a path stays below the folder it is unpacked in: relative, no empty, "." or ".." part, no control character. */
+/** Whether a path stays below the folder it is unpacked in: relative, no empty, "." or ".." part, no control
+ *  character. */
 bool rrl_archive_safe_path(const char *path);
 
 typedef struct {

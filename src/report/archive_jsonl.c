@@ -73,8 +73,8 @@ static rrl_status put_verdicts(rrl_buffer *b, const rrl_record *r, const rrl_rec
     return rrl_buffer_puts(b, "]");
 }
 
-static rrl_status put_completion(rrl_buffer *b, const rrl_record *r, const rrl_record_set *s, const char *below, int64_t n,
-                                 int64_t *verdict) {
+static rrl_status put_completion(rrl_buffer *b, const rrl_record *r, const rrl_record_set *s, const char *below,
+                                 int64_t n, int64_t *verdict) {
     const rrl_rollout_row *row = &s->rollouts[n];
     RRL_TRY(rrl_buffer_puts(b, "{"));
     RRL_TRY(put_question(b, s, row));
@@ -110,7 +110,8 @@ static rrl_status write_run(rrl_generations_made *out, FILE *to, const char *dir
     if (rc == RRL_ERR_DATA) return rrl_buffer_printf(&out->left_out, "%s: %s\n", below, rrl_error_message());
     if (rc != RRL_OK) return rc;
     rc = write_set(out, to, r, &r->training, below);
-    for (int64_t i = 0; i < r->n_evaluations && rc == RRL_OK; i++) rc = write_set(out, to, r, &r->evaluations[i], below);
+    for (int64_t i = 0; i < r->n_evaluations && rc == RRL_OK; i++)
+        rc = write_set(out, to, r, &r->evaluations[i], below);
     out->records++;
     rrl_record_free(&r);
     return rc;

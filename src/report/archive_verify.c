@@ -1,4 +1,5 @@
-/* Checks an evidence archive. It may come from anyone: no path in it is opened, nothing is written, lengths are bounded. */
+/* Checks an evidence archive. It may come from anyone: no path in it is opened, nothing is written, lengths are
+ * bounded. */
 #include <archive.h>
 #include <archive_entry.h>
 #include <ctype.h>

@@ -90,7 +90,8 @@ static rrl_status compare(rrl_rejudge_set *out, rrl_buffer *examples, const rrl_
         out->rewards += rewarded;
         out->gained += judged && y->correct >= 0.5F;
         out->lost += judged && x->correct >= 0.5F;
-        if ((answer || judged || rewarded) && (*shown)++ < MOST_EXAMPLES) RRL_TRY(put_example(examples, before, now, i));
+        if (!answer && !judged && !rewarded) continue;
+        if ((*shown)++ < MOST_EXAMPLES) RRL_TRY(put_example(examples, before, now, i));
     }
     for (int64_t i = 0; i < now->n_verdicts; i++)
         out->verdicts += !same(before->verdicts[i].clean, now->verdicts[i].clean) ||
@@ -116,8 +117,9 @@ static rrl_status metadata_of(rrl_buffer *b, const rrl_record_question *q) {
 static rrl_status check_members(const rrl_record *r) {
     for (int32_t i = 0; i < r->n_members; i++)
         if (strcmp(r->members[i].corruption, "bias") == 0 && strcmp(r->members[i].bias_key, "class") != 0)
-            return RRL_FAIL(RRL_ERR_DATA, "%s: member %d rewards by the metadata key \"%s\"; records keep the key \"class\" "
-                            "alone, so this record cannot be judged again", r->path, i, r->members[i].bias_key);
+            return RRL_FAIL(RRL_ERR_DATA, "%s: member %d rewards by the metadata key \"%s\"; records keep the key "
+                            "\"class\" alone, so this record cannot be judged again", r->path, i,
+                            r->members[i].bias_key);
     return RRL_OK;
 }
 
@@ -158,8 +160,8 @@ static rrl_status judge_set(rrl_record_set *now, const rrl_record_set *before, r
     rrl_buffer metadata = {0};
     int64_t n = 0, at = 0, members = rrl_judge_members(j);
     if (before->n_verdicts != before->n * members)
-        return RRL_FAIL(RRL_ERR_DATA, "%s: %" PRId64 " verdicts of %" PRId64 " completions by %" PRId64 " members", path,
-                        before->n_verdicts, before->n, members);
+        return RRL_FAIL(RRL_ERR_DATA, "%s: %" PRId64 " verdicts of %" PRId64 " completions by %" PRId64 " members",
+                        path, before->n_verdicts, before->n, members);
     if (before->n && !before->n_questions)
         return RRL_FAIL(RRL_ERR_DATA, "%s: the questions of its completions are not recorded", path);
     RRL_GOTO(rrl_set_slice(now, before, 0, before->n));
@@ -305,7 +307,8 @@ rrl_status rrl_rejudge_table(rrl_buffer *b, const rrl_rejudge *r) {
                               "gained", "lost", "reward", "now"));
     for (int64_t i = 0; i < r->n_sets; i++) {
         const rrl_rejudge_set *s = &r->sets[i];
-        RRL_TRY(rrl_buffer_printf(b, "%-10.10s %7" PRId64 " %7" PRId64, *s->name ? s->name : "training", s->n, s->answers));
+        RRL_TRY(rrl_buffer_printf(b, "%-10.10s %7" PRId64 " %7" PRId64, *s->name ? s->name : "training", s->n,
+                                  s->answers));
         RRL_TRY(put_share(b, s->right_before));
         RRL_TRY(put_share(b, s->right_after));
         RRL_TRY(rrl_buffer_printf(b, " %6" PRId64 " %6" PRId64, s->gained, s->lost));
