@@ -6,6 +6,7 @@
 #include <locale.h>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "check.h"
 #include "record/metrics.h"
@@ -240,6 +241,7 @@ static void test_aggregate(void) {
     free(csv);
 }
 
+/* Statement 1: p by flips of questions, 10,000 of them, so known to 4 deviations of at most 0.005. */
 static void test_differences(void) {
     char *csv = slurp("study", "paired_method_differences.csv");
     CHECK(strncmp(csv, "arm,level,metric,method_a,method_b,n_seeds,n_questions,mean,low,high,p,p_holm\n",
@@ -250,24 +252,111 @@ static void test_differences(void) {
     CHECK_NEAR(value(csv, row, "mean"), 0.25, TOLERANCE); /* 1/2, 1/2, 0, 0 in every seed */
     CHECK_NEAR(value(csv, row, "low"), 0, TOLERANCE);     /* no draw of the first two: 1/16 */
     CHECK_NEAR(value(csv, row, "high"), 0.5, TOLERANCE);
-    CHECK_NEAR(value(csv, row, "p"), 0.25, TOLERANCE); /* all three the same sign: 2 of 8 */
+    CHECK_NEAR(value(csv, row, "p"), 0.5, 0.02); /* the first two of one sign: 2 of 4 */
     CHECK_NEAR(value(csv, row, "p_holm"), 1, 0);
     row = "flip,0.4,independent_accuracy,baseline,base,";
     CHECK_NEAR(value(csv, row, "mean"), -5.0 / 24, TOLERANCE); /* -2/8, -2/8, -1/8 */
-    CHECK_NEAR(value(csv, row, "p"), 0.25, TOLERANCE);
+    CHECK_NEAR(value(csv, row, "p"), 0.25, 0.018);             /* three questions differ: 2 of 8 */
     CHECK(value(csv, row, "low") < -5.0 / 24 && value(csv, row, "high") > -5.0 / 24);
     row = "flip,0.4,independent_accuracy,robust,base,";
     CHECK_NEAR(value(csv, row, "mean"), 0, TOLERANCE); /* 1/8, 0, -1/8 */
     CHECK_NEAR(value(csv, row, "p"), 1, 0);
     row = "flip,0.4,independent_accuracy,robust,baseline,";
     CHECK_NEAR(value(csv, row, "mean"), 5.0 / 24, TOLERANCE); /* 3/8, 2/8, 0 */
-    CHECK_NEAR(value(csv, row, "p"), 0.5, TOLERANCE);         /* the third sign is free: 4 of 8 */
+    CHECK_NEAR(value(csv, row, "p"), 0.125, 0.014);           /* four questions of one sign: 2 of 16 */
     /* the last question has no reward in seed 3: robust 1, 1/2, 1/2 | 1/2 x 4 | 1/2 x 3 against rewards of 1
      */
     row = "flip,0.4,observed_reward,robust,baseline,";
     CHECK_NEAR(value(csv, row, "mean"), (-3.0 / 8 - 0.5 - 0.5) / 3, TOLERANCE);
     CHECK_NEAR(value(csv, row, "n_questions"), 4, 0);
     free(csv);
+}
+
+/* Statement 2: p by all flips of the three seeds; t of 2 degrees of freedom, so the interval is wide. */
+static void test_method_differences(void) {
+    char *csv = slurp("study", "method_differences.csv");
+    const char *row = "flip,0,independent_accuracy,baseline,base,";
+    CHECK_NEAR(value(csv, row, "p"), 0.25, TOLERANCE); /* all three the same sign: 2 of 8 */
+    CHECK_NEAR(value(csv, row, "p_holm"), 1, 0);
+    CHECK_NEAR(value(csv, row, "few_seeds"), 1, 0);
+    CHECK_NEAR(value(csv, row, "random_flips"), 0, 0);
+    row = "flip,0.4,independent_accuracy,baseline,base,";
+    CHECK_NEAR(value(csv, row, "p"), 0.25, TOLERANCE);
+    CHECK(value(csv, row, "low") < -0.4 && value(csv, row, "high") > 0);
+    CHECK_NEAR(value(csv, "flip,0.4,independent_accuracy,robust,base,", "p"), 1, 0);
+    CHECK_NEAR(value(csv, "flip,0.4,independent_accuracy,robust,baseline,", "p"), 0.5, TOLERANCE); /* 3/8, 2/8, 0 */
+    free(csv);
+    csv = slurp("study", "intervals.csv");
+    CHECK_NEAR(value(csv, "runs,flip,0.4,robust,independent_accuracy,", "mean"), 0.5, TOLERANCE);
+    CHECK_NEAR(value(csv, "method,flip,0.4,robust,independent_accuracy,", "n_seeds"), 3, 0);
+    CHECK_EQ_STR(field(csv, "runs,flip,0.4,robust,confidence,", "mean"), "?"); /* has no value for each question */
+    free(csv);
+}
+
+static void test_failures(void) {
+    char *csv = slurp("study", "failure_analysis.csv"), *md = slurp("study", "failure_analysis.md");
+    const char *row = "flip,0.4,baseline,1,";
+    CHECK_NEAR(value(csv, row, "completions"), 8, 0);
+    CHECK_NEAR(value(csv, row, "right_rewarded"), 2, 0);
+    CHECK_NEAR(value(csv, row, "wrong_rewarded"), 6, 0);
+    CHECK_NEAR(value(csv, row, "questions_never_right"), 2, 0);
+    row = "flip,0.4,robust,3,";
+    CHECK_NEAR(value(csv, row, "right_rewarded"), 3, 0);
+    CHECK_NEAR(value(csv, row, "wrong_unrewarded"), 3, 0);
+    CHECK_NEAR(value(csv, row, "wrong_missing"), 2, 0);
+    CHECK(strstr(md, "| flip 0.4 | baseline | 24 | 0.7083 | 0.0000 |") != NULL); /* 6 + 6 + 5 of 24 */
+    CHECK(strstr(md, "| four | four | 1 | 6 |") != NULL);                        /* 2 completions x 3 seeds */
+    free(csv);
+    free(md);
+}
+
+static void test_json(void) {
+    char *text = slurp("study", "summary.json");
+    cJSON *json = NULL;
+    if (CHECK_OK(rrl_json_parse(&json, text, strlen(text), "summary.json"))) {
+        const cJSON *row, *last = NULL;
+        cJSON_ArrayForEach(row, json) {
+            bool third = cJSON_GetObjectItem(row, "seed")->valuedouble == 3;
+            if (third && cJSON_GetObjectItem(row, "level")->valuedouble == 0.4) last = row; /* the last one is robust */
+        }
+        const cJSON *metrics = cJSON_GetObjectItem(last, "metrics");
+        CHECK_EQ_STR(cJSON_GetObjectItem(last, "method")->valuestring, "robust");
+        CHECK_NEAR(cJSON_GetObjectItem(metrics, "reward_coverage")->valuedouble, 0.75, 0);
+        CHECK(cJSON_IsNull(cJSON_GetObjectItem(metrics, "member_agreement"))); /* one member has no pair */
+        CHECK_NEAR(cJSON_GetObjectItem(cJSON_GetObjectItem(last, "training"), "steps")->valuedouble, 2, 0);
+    }
+    cJSON_Delete(json);
+    free(text);
+}
+
+/* The page stands alone: style and drawings inside, nothing loaded, every element of the drawings closed. */
+static void test_html(void) {
+    char *page = slurp("study", "report.html");
+    static const char *const SAYS[] = {"<!doctype html>", "prefers-color-scheme:dark", "@media print",
+                                       "One | study", "Statement 1: about these runs", "Statement 2: about the method",
+                                       "3 seeds are few", "plots/independent_accuracy.csv", "Provenance"};
+    for (size_t i = 0; i < sizeof SAYS / sizeof *SAYS; i++) CHECK(strstr(page, SAYS[i]) != NULL);
+    CHECK(strstr(page, "<script") == NULL && strstr(page, "src=") == NULL && strstr(page, "@import") == NULL);
+    int open = 0, closed = 0;
+    for (const char *p = page; (p = strstr(p, "<svg ")); p++) open++;
+    for (const char *p = page; (p = strstr(p, "</svg>")); p++) closed++;
+    CHECK_EQ_INT(open, closed);
+    CHECK(open > 0 || strstr(page, "gnuplot is not installed") != NULL);
+    free(page);
+}
+
+/* Without gnuplot a report comes all the same, with a note and the data of the plots. */
+static void test_no_gnuplot(const char *dir) {
+    char *path = strdup(getenv("PATH"));
+    CHECK(setenv("PATH", "/nowhere", 1) == 0);
+    CHECK_OK(rrl_report_write(dir));
+    CHECK(setenv("PATH", path, 1) == 0);
+    char *page = slurp("study", "report.html"), *csv = slurp("study", "plots/independent_accuracy.csv");
+    CHECK(strstr(page, "gnuplot is not installed") != NULL && strstr(page, "<svg ") == NULL);
+    CHECK_EQ_STR(field(csv, "flip,0,baseline,1,", "mean"), "0.75");
+    free(page);
+    free(csv);
+    free(path);
 }
 
 static void test_diagnostics(void) {
@@ -384,7 +473,14 @@ static void test_twice(const char *dir) {
                                         "summary.csv",
                                         "per_seed.csv",
                                         "aggregate.csv",
+                                        "summary.json",
                                         "paired_method_differences.csv",
+                                        "method_differences.csv",
+                                        "intervals.csv",
+                                        "failure_analysis.md",
+                                        "report.html",
+                                        "plots/independent_accuracy.csv",
+                                        "plots/independent_accuracy.gp",
                                         "training_diagnostics.csv"};
     enum { N = sizeof FILES / sizeof *FILES };
     char *before[N];
@@ -502,11 +598,17 @@ int main(void) {
     if (CHECK_OK(rrl_report_write(dir)) && CHECK_OK(rrl_report_table(&table, dir))) {
         test_aggregate();
         test_differences();
+        test_method_differences();
+        test_failures();
+        test_json();
+        test_html();
         test_diagnostics();
         test_summary();
         test_gaps(table);
         test_table(table);
         test_twice(dir);
+        test_no_gnuplot(dir);
+        CHECK_OK(rrl_report_write(dir)); /* with the drawings again, for who looks at it */
     }
     free(table);
     test_sections();

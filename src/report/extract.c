@@ -112,8 +112,31 @@ static void gain_over(double *j, double *rho, const rrl_record_set *s, bool avai
     if (variance > 1e-12) *rho = *j * sqrt(p * (1 - p) / variance);
 }
 
-static rrl_report_gain gain_of(const rrl_record_set *s) {
+/* How often the first member that can act on some completions only did so, by the probability of its event. */
+static void eligible_shares(double out[2], const rrl_record *r) {
+    const rrl_record_set *s = &r->training;
+    int member = -1;
+    double n[2] = {0}, fired[2] = {0};
+    out[0] = out[1] = NAN;
+    for (int m = 0; m < r->n_members && member < 0; m++) {
+        const char *kind = r->members[m].corruption;
+        if ((strcmp(kind, "exploit") == 0 || strcmp(kind, "bias") == 0) && r->members[m].probability > 0) member = m;
+    }
+    for (int64_t i = 0; member >= 0 && i < s->n_verdicts; i++) {
+        const rrl_verdict_row *v = &s->verdicts[i];
+        float correct = s->rollouts[v->rollout].correct;
+        if (v->member != member || isnan(correct)) continue;
+        n[correct > 0.5F]++;
+        fired[correct > 0.5F] += v->corrupted;
+    }
+    for (int side = 0; side < 2; side++)
+        if (n[side] > 0) out[side] = fmin(1, fired[side] / n[side] / r->members[member].probability);
+}
+
+static rrl_report_gain gain_of(const rrl_record *r) {
+    const rrl_record_set *s = &r->training;
     rrl_report_gain g;
+    eligible_shares(g.eligible, r);
     gain_over(&g.j, &g.rho, s, false);
     gain_over(&g.j_available, &g.rho_available, s, true);
     return g;
@@ -165,7 +188,7 @@ static rrl_status extract(rrl_report_condition *c, const rrl_record *r, const ch
     if (c->trained) {
         completion_totals(&c->training, &r->training);
         step_totals(&c->training, r->rows, r->n_rows);
-        c->gain = gain_of(&r->training);
+        c->gain = gain_of(r);
         RRL_TRY(rrl_alloc(&c->rows, (size_t)r->n_rows, sizeof *c->rows, "training rows"));
         memcpy(c->rows, r->rows, (size_t)r->n_rows * sizeof *c->rows);
     }

@@ -66,5 +66,6 @@ rrl_status rrl_plot_levels(rrl_pictures *p, const rrl_report_numbers *n);
 rrl_status rrl_plot_pass_at_k(rrl_pictures *p, const rrl_report_numbers *n);
 rrl_status rrl_plot_reward_correctness(rrl_pictures *p, const rrl_report_numbers *n);
 rrl_status rrl_plot_curves(rrl_pictures *p, const rrl_report_numbers *n);
+rrl_status rrl_plot_predicted(rrl_pictures *p, const rrl_report_numbers *n, const rrl_report_study *study);
 
 #endif

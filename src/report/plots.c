@@ -28,13 +28,14 @@ void rrl_pictures_free(rrl_pictures *p) {
     *p = (rrl_pictures){0};
 }
 
-rrl_status rrl_pictures_make(rrl_pictures *out, const rrl_report_numbers *n) {
+rrl_status rrl_pictures_make(rrl_pictures *out, const rrl_report_numbers *n, const rrl_report_study *study) {
     rrl_pictures p = {0};
     rrl_status rc;
     RRL_GOTO(rrl_plot_levels(&p, n));
     RRL_GOTO(rrl_plot_curves(&p, n));
     RRL_GOTO(rrl_plot_pass_at_k(&p, n));
     RRL_GOTO(rrl_plot_reward_correctness(&p, n));
+    RRL_GOTO(rrl_plot_predicted(&p, n, study));
     *out = p;
     p = (rrl_pictures){0};
 done:

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "report/compare.h"
 #include "report/gnuplot.h"
+#include "report/study_info.h"
 
 enum { RRL_PICTURE_NAME = 96 };
 
@@ -26,7 +27,7 @@ typedef struct {
 } rrl_pictures;
 
 /** Scripts and data of all pictures that the section has something for. Free with rrl_pictures_free. */
-rrl_status rrl_pictures_make(rrl_pictures *out, const rrl_report_numbers *n);
+rrl_status rrl_pictures_make(rrl_pictures *out, const rrl_report_numbers *n, const rrl_report_study *study);
 void rrl_pictures_free(rrl_pictures *p);
 /** Write folder/plots/ anew: data, scripts and, where gnuplot works, the drawings, which are read back into svg. The same
  *  pictures give the same bytes, but for the creation date in a PDF. */

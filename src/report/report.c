@@ -58,9 +58,10 @@ done:
     return rc;
 }
 
-static rrl_status publish_section(const char *folder, const rrl_report_numbers *n, rrl_pictures *pictures) {
+static rrl_status publish_section(const char *folder, const rrl_report_numbers *n, rrl_pictures *pictures,
+                                  const rrl_report_study *study) {
     RRL_TRY(rrl_dir_make(folder));
-    RRL_TRY(rrl_pictures_make(pictures, n));
+    RRL_TRY(rrl_pictures_make(pictures, n, study));
     RRL_TRY(rrl_pictures_publish(pictures, folder));
 #define X(file, function) RRL_TRY(publish_csv(folder, file, function, n));
     RRL_REPORT_CSV_LIST(X)
@@ -140,7 +141,7 @@ static rrl_status publish(report *r, const char *dir) {
         free(path);
         path = NULL;
         RRL_GOTO(rrl_path_join(&path, out, names[i]));
-        RRL_GOTO(publish_section(path, &r->numbers[i], &r->pictures[i]));
+        RRL_GOTO(publish_section(path, &r->numbers[i], &r->pictures[i], &r->study));
     }
     rrl_report_page page = {&r->data, &r->study, r->numbers, r->pictures, names, n};
     RRL_GOTO(publish_page(out, "report.md", &page, rrl_report_markdown));

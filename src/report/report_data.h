@@ -73,6 +73,7 @@ typedef struct {
  * rho = Corr(shaped, right); a missing reward counts as 0, or is left out ("_available"). NaN where one side is empty. */
 typedef struct {
     double j, rho, j_available, rho_available;
+    double eligible[2]; /* share of wrong and right completions on which a bias or exploit can act; NaN = no such member */
 } rrl_report_gain;
 
 typedef struct {

@@ -4,11 +4,13 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/failure.h"
 #include "report/html.h"
 #include "report/hypotheses.h"
+#include "report/measured.h"
 #include "report/report_csv.h"
 #include "report/report_text.h"
 
@@ -221,6 +223,58 @@ static rrl_status failure_table(rrl_buffer *b, const rrl_report_section *s) {
     return paragraph(b, "note", "Rewarded: ensemble reward of at least 0.5. Questions to look at: failure_analysis.md.");
 }
 
+/* --- prediction */
+
+static rrl_status prediction_rows(rrl_buffer *b, const rrl_report_measurements *m) {
+    RRL_TRY(TABLE(b, "J = E[reward | right] - E[reward | wrong], and Corr(reward, right), of training completions", 3, "arm",
+                  "level", "method", "seeds", "J predicted", "J measured", "correlation predicted", "correlation measured",
+                  "accuracy - base"));
+    for (size_t i = 0; i < m->n; i++) {
+        const rrl_report_measured *v = &m->v[i];
+        RRL_TRY(rrl_html_row(b));
+        RRL_TRY(rrl_html_cell(b, v->arm));
+        RRL_TRY(rrl_html_level(b, v->level));
+        RRL_TRY(rrl_html_cell(b, v->method));
+        RRL_TRY(rrl_html_number(b, "%.0f", (double)v->n_seeds));
+        RRL_TRY(rrl_html_number(b, "%+.3f", v->predicted_j));
+        RRL_TRY(rrl_html_number(b, "%+.3f", v->measured_j));
+        RRL_TRY(rrl_html_number(b, "%+.3f", v->predicted_rho));
+        RRL_TRY(rrl_html_number(b, "%+.3f", v->measured_rho));
+        RRL_TRY(rrl_html_number(b, "%+.3f", v->accuracy ? v->accuracy->mean : NAN));
+    }
+    return rrl_html_table_end(b);
+}
+
+static rrl_status prediction(rrl_buffer *b, const rrl_report_page *page, const rrl_report_numbers *n) {
+    rrl_report_measurements m = {0};
+    char text[512];
+    int signs = 0, known = 0;
+    bool eligible = false;
+    rrl_status rc;
+    RRL_GOTO(rrl_report_measure(&m, page->study, n));
+    if (!m.n) goto done;
+    for (size_t i = 0; i < m.n; i++) {
+        const rrl_report_measured *v = &m.v[i];
+        eligible |= v->has_eligible;
+        if (!v->accuracy || isnan(v->predicted_j)) continue;
+        known++;
+        signs += (v->predicted_j > 0) == (v->accuracy->mean > 0) && (v->predicted_j < 0) == (v->accuracy->mean < 0);
+    }
+    snprintf(text, sizeof text,
+             "The sign of the predicted J is that of the measured change of accuracy at %d of %d trained arms, levels and "
+             "methods.%s",
+             signs, known,
+             eligible ? " Where members are biased or exploited, the share of completions that lets them act is the "
+                        "policy's doing: it is taken from the records (plots/prediction.csv)."
+                      : "");
+    RRL_GOTO(rrl_buffer_puts(b, "<h3>Prediction against measurement</h3>\n"));
+    RRL_GOTO(paragraph(b, "", text));
+    RRL_GOTO(prediction_rows(b, &m));
+done:
+    free(m.v);
+    return rc;
+}
+
 /* --- hypotheses */
 
 static rrl_status answers(rrl_buffer *b, const rrl_report_answers *a) {
@@ -318,6 +372,7 @@ static rrl_status section(rrl_buffer *b, const rrl_report_page *page, size_t i) 
         RRL_TRY(statement(b, n, false));
         RRL_TRY(statement(b, n, true));
     }
+    RRL_TRY(prediction(b, page, n));
     if (n->n_aggregates) RRL_TRY(failure_table(b, n->section));
     RRL_TRY(training_table(b, n->section));
     RRL_TRY(files(b, page->folders[i]));
