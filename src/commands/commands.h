@@ -27,7 +27,7 @@
       "rrl qualify configs/qualification.yaml")                                                                        \
     X(rejudge, "FILE...", -1, RRL_TAKES_ALWAYS | RRL_TAKES_dry_run, "stored texts judged by the present verifiers",    \
       "rrl rejudge runs/train/run.h5")                                                                                 \
-    X(export, "DIR", 1, RRL_TAKES_EXPORT, "evidence archive of a run or study, or its completions as JSONL",           \
+    X(export, "DIR", 1, RRL_TAKES_EXPORT, "evidence archive, or completions as JSONL",                                 \
       "rrl export runs/quick")                                                                                         \
     X(verify, "ARCHIVE", 1, RRL_TAKES_ALWAYS, "check an evidence archive against its manifest",                        \
       "rrl verify runs/quick.evidence.tar")                                                                            \
