@@ -172,6 +172,6 @@ const char *rrl_html_style(void) {
            "--mark:#0b4f85;--vermilion:#d55e00;--blue:#0072b2;--green:#00845f;--amber:#b97a00}\n"
            "body{font-size:10.5pt}main,header,footer{max-width:none;padding:0}nav{display:none}"
            "table{font-size:7.6pt}th,td{padding:.18em .45em}.table{overflow:visible}"
-           "figure,tr,.finding{break-inside:avoid}thead{display:table-header-group}h2,h3,caption{break-after:avoid}"
+           "figure,tr,.finding{break-inside:avoid}figure svg{max-height:205mm}thead{display:table-header-group}h2,h3,caption{break-after:avoid}"
            "a{color:inherit;text-decoration:none}}\n";
 }

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# ThreadSanitizer on the thread pool, the device's ops, the engine and a whole run with several threads.
+# Usage: tools/tsan.sh [BUILD_FOLDER]   Exit 1 on a race, 77 where the compiler has no ThreadSanitizer.
+# tools/tsan.supp says what of other libraries is left out, and why.
+set -euo pipefail
+source="$(cd "$(dirname "$0")/.." && pwd)"
+build="${1:-$source/build/tsan}"
+. "$source/tools/mpi_env.sh"
+mkdir -p "$build"
+echo 'int main(void) { return 0; }' >"$build/probe.c"
+cc -fsanitize=thread "$build/probe.c" -o "$build/probe" 2>/dev/null && "$build/probe" || { echo "no ThreadSanitizer"; exit 77; }
+
+tests="test_pool test_base_log test_device test_slot test_rollout"
+cmake -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS="-O1 -g -fsanitize=thread" >"$build/configure.log"
+# shellcheck disable=SC2086
+make -C "$build" -j"$(nproc)" $tests rrl >"$build/make.log" 2>&1 || { tail -30 "$build/make.log"; exit 1; }
+
+export TSAN_OPTIONS="suppressions=$source/tools/tsan.supp exitcode=66 halt_on_error=0"
+bad=0
+run() { # name, command
+    name="$1"
+    shift
+    if "$@" >"$build/$name.log" 2>&1; then echo "clean: $name"; else echo "FAILED ($?): $name, $build/$name.log"; bad=1; fi
+}
+
+for test in $tests; do run "$test" "$build/tests/$test"; done
+small=(--quiet --threads 4 --set dataset.limit=4 --set training.max_steps=2 --set training.save_steps=1
+    --set generation.max_tokens=12)
+rm -rf "$build/run" "$build/run2"
+run train "$build/rrl" train "$source/configs/train.yaml" "${small[@]}" --set "output_dir=$build/run"
+run train_ranks mpirun -n 2 "$build/rrl" train "$source/configs/train.yaml" "${small[@]}" --set "output_dir=$build/run2"
+exit $bad
