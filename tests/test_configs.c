@@ -17,7 +17,8 @@ static const struct {
     {"evaluation.yaml", RRL_FOR_EVAL}, {"final_study.yaml", RRL_FOR_STUDY},
     {"pilot.yaml", RRL_FOR_STUDY},     {"qualification.yaml", RRL_FOR_QUALIFY},
     {"quick.yaml", RRL_FOR_STUDY},     {"robust.yaml", RRL_FOR_TRAIN},
-    {"smoke.yaml", RRL_FOR_STUDY},     {"train.yaml", RRL_FOR_TRAIN},
+    {"smoke.yaml", RRL_FOR_STUDY},     {"smollm2_arithmetic.yaml", RRL_FOR_STUDY},
+    {"train.yaml", RRL_FOR_TRAIN},
 };
 enum { N_FILES = sizeof FILES / sizeof *FILES };
 
@@ -173,6 +174,28 @@ static void test_embedded(void) {
     rrl_config_close(&c);
 }
 
+/* A real model: the worked examples are turns of its own chat, and the pools are three files. */
+static void test_smollm2_arithmetic(void) {
+    rrl_config *c = open_config("smollm2_arithmetic.yaml");
+    if (!c) return;
+    const char *t = c->model.prompt_template;
+    CHECK_EQ_STR(c->model.name, "HuggingFaceTB/SmolLM2-135M-Instruct");
+    CHECK_EQ_INT(c->model.prompt_format, RRL_PROMPT_TEXT);
+    const char *start = "<|im_start|>user\nWhat is 12 + 5?<|im_end|>\n<|im_start|>assistant\n";
+    CHECK(strncmp(t, start, strlen(start)) == 0);
+    const char *end = "<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n";
+    CHECK(strlen(t) > strlen(end));
+    CHECK_EQ_STR(t + strlen(t) - strlen(end), end); /* one newline closes the prompt, as in training of the model */
+    CHECK_EQ_STR(c->dataset.path, RRL_SOURCE_DIR "/data/arithmetic/test.jsonl");
+    CHECK_EQ_STR(c->experiment.train_dataset.path, RRL_SOURCE_DIR "/data/arithmetic/train.jsonl");
+    CHECK_EQ_STR(c->experiment.qualification_dataset.path, RRL_SOURCE_DIR "/data/arithmetic/validation.jsonl");
+    CHECK(c->training.learning_rate == 3e-4);
+    CHECK_EQ_INT(count_conditions(c), 2 + 6 + 3);
+    check_loophole(&c->experiment.arms[2]);
+    check_ints(&c->evaluation.k, K, 3);
+    rrl_config_close(&c);
+}
+
 /* --- the reference's protocols */
 
 static void check_gsm8k(const rrl_dataset_config *d, const char *split, const char *pool,
@@ -313,6 +336,7 @@ int main(void) {
     test_train();
     test_quick();
     test_embedded();
+    test_smollm2_arithmetic();
     test_final_study();
     test_pilot();
     test_qualification();
