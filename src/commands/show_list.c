@@ -116,8 +116,8 @@ static rrl_status put_list(rrl_buffer *b, const rrl_record *r, const rrl_record_
     RRL_TRY(rrl_buffer_printf(b, "%7s %6s %-20s %3s %s %6s %6s %s\n", "n", "step", "question", "s", "judge", "reward",
                               "U", "answer, text"));
     for (int64_t i = 0; i < shown; i++) RRL_TRY(put_row(b, s, list[i].n));
-    return rrl_buffer_printf(b, "the first with all that is recorded of it: %s%s --completion %" PRId64 "\n",
-                             *s->name ? "--evaluation " : "", s->name, list[0].n);
+    return rrl_buffer_printf(b, "the first with all that is recorded of it:%s%s --completion %" PRId64 "\n",
+                             *s->name ? " --evaluation " : "", s->name, list[0].n);
 }
 
 /* --- for programs */

@@ -52,6 +52,26 @@ static rrl_status put_progress(rrl_buffer *b, const rrl_record *r, const rrl_sho
                                  : rrl_buffer_printf(b, ", about %.0f s of training left", p->remaining_s);
 }
 
+/* The last update, in lines of 80 columns. */
+static rrl_status put_last(rrl_buffer *b, const rrl_training_row *last) {
+    rrl_status rc;
+    rrl_buffer line = {0};
+    RRL_GOTO(rrl_buffer_printf(&line, "step %" PRId64 ":", last->step));
+    RRL_GOTO(put_value(&line, " reward", last->reward));
+    RRL_GOTO(put_value(&line, ", observed", last->observed_reward));
+    RRL_GOTO(put_value(&line, ", accuracy", last->correct));
+    RRL_GOTO(put_value(&line, ", KL", last->kl));
+    RRL_GOTO(put_value(&line, ", entropy", last->entropy));
+    RRL_GOTO(put_value(&line, ", grad norm", last->grad_norm));
+    RRL_GOTO(put_value(&line, ", length", last->mean_length));
+    RRL_GOTO(put_value(&line, ", seconds", last->step_time));
+    RRL_GOTO(rrl_buffer_puts(b, "  "));
+    RRL_GOTO(rrl_buffer_wrap(b, line.data, 2, 80));
+done:
+    rrl_buffer_free(&line);
+    return rc;
+}
+
 static rrl_status put_training(rrl_buffer *b, const rrl_record *r, const rrl_show_progress *p) {
     if (r->n_rows == 0) return RRL_OK;
     const rrl_training_row *last = &r->rows[r->n_rows - 1];
@@ -59,16 +79,7 @@ static rrl_status put_training(rrl_buffer *b, const rrl_record *r, const rrl_sho
     RRL_TRY(put_progress(b, r, p));
     RRL_TRY(rrl_buffer_printf(b, "; %" PRId64 " completions, %" PRId64 " tokens\n", r->training.n,
                               last->num_tokens));
-    RRL_TRY(rrl_buffer_printf(b, "  step %" PRId64 ":", last->step));
-    RRL_TRY(put_value(b, " reward", last->reward));
-    RRL_TRY(put_value(b, ", observed", last->observed_reward));
-    RRL_TRY(put_value(b, ", accuracy", last->correct));
-    RRL_TRY(put_value(b, ", KL", last->kl));
-    RRL_TRY(put_value(b, ", entropy", last->entropy));
-    RRL_TRY(put_value(b, ", grad norm", last->grad_norm));
-    RRL_TRY(put_value(b, ", length", last->mean_length));
-    RRL_TRY(put_value(b, ", seconds", last->step_time));
-    return rrl_buffer_puts(b, "\n");
+    return put_last(b, last);
 }
 
 static rrl_status put_evaluation(rrl_buffer *b, const rrl_record_set *s) {
