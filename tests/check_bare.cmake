@@ -12,6 +12,7 @@ set(READERS # file and the one header it may need
     learn/checkpoint.c=cjson/cJSON.h
     model/adapter_file.c=cjson/cJSON.h
     model/merge.c=cjson/cJSON.h
+    model/merge.c=cjson/cJSON.h
     model/model_config.c=cjson/cJSON.h)
 set(HEADERS mpi.h hdf5.h yaml.h cjson/cJSON.h)
 if(NOT FOLDERS)

@@ -46,7 +46,7 @@ static int run(program_end *e, const char *before, const char *rest) {
     program_end mine;
     program_wait(e ? e : &mine, start(before, rest), in("log"), 60);
     int code = e ? e->code : mine.code;
-    if (code != 0 && !e) fprintf(stderr, "%s", mine.err);
+    if (code != 0 && !e) fprintf(stderr, "code %d: %s %s\n%s\n%s\n", code, before, rest, mine.out, mine.err);
     if (!e) program_end_free(&mine);
     return code;
 }
@@ -110,7 +110,7 @@ static double uniform(uint32_t i) {
 
 /* Up to two kills, each at a random moment after the folder is claimed; then undisturbed. */
 static void test_random_kills(void) {
-    enum { ROUNDS = 12 };
+    enum { ROUNDS = 10 };
     int died = 0;
     for (uint32_t i = 0; i < ROUNDS; i++) {
         for (uint32_t k = 0; k <= i % 2; k++) {
@@ -399,7 +399,7 @@ int main(int argc, char **argv) {
         test_killed_study();
     } else {
         test_random_kills();
-        test_kill_at("publish.rename", 1, 2);
+        test_kill_at("publish.rename", 1, 3);
         test_kill_at("publish.folder", 2, 7);
         test_kill_at("publish.write", 3, 7);
         test_late_signal();
