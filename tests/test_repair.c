@@ -13,7 +13,7 @@
 #include "study/repair.h"
 
 /* HDF5 1.10.8 forgets the object header whose checksum it found wrong (H5Fopen and H5Aopen alone on such a file do). */
-const char *__lsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) {
     return "leak:libhdf5\n";
 }

@@ -51,7 +51,7 @@ model: {name: $RRL_ROOT/data/tiny, cpu_threads: 1}
 generation: {num_generations: 8, temperature: 0.7, max_tokens: 24}
 training_verifier: {members: [rule, rule, rule]}
 evaluation: {k: [1]}
-training: {max_steps: 60, batch_size: 16, learning_rate: 1e-3, save_steps: 20, lora: {r: 4, alpha: 8}}
+training: {max_steps: STEPS, batch_size: 16, learning_rate: 1e-3, save_steps: 20, lora: {r: 4, alpha: 8}}
 records: {steps_per_segment: 8}
 experiment:
   label: Slurm
@@ -60,6 +60,13 @@ experiment:
   arms:
     - {name: flip, corruption: flip, levels: [0, 0.5], methods: [base, baseline]}
 YAML
+# Enough updates to be caught in the middle of, about 8 s on any machine.
+sed -i 's/STEPS/20/' study.yaml
+one=(train study.yaml --quiet --set 'experiment.arms=[]')
+ms=$(date +%s%3N)
+"$rrl" "${one[@]}" --set "output_dir=$work/timing" >timing.out || exit 1
+steps=$((160000 / ($(date +%s%3N) - ms)))
+sed -i "s/max_steps: 20/max_steps: $((steps < 40 ? 40 : steps))/" study.yaml
 "$rrl" study study.yaml --quiet --set "output_dir=$work/plain" >plain.out || { cat plain.out; exit 1; }
 want=$(digest plain)
 slurm_start "$state_dir" 4 || exit 1
@@ -135,17 +142,21 @@ node_daemon_killed() {
     complete_and_equal daemon daemon
 }
 
-# One run over three ranks of one role each, warned in the middle, equals one rank undisturbed.
+# One run over three ranks of one role each, warned in the middle, equals one rank undisturbed; mpirun in place of srun too.
 train_split() {
-    local one=(train study.yaml --quiet --set experiment.arms=[] --set training.max_steps=40)
+    local split=(--set parallel.roles.generators=1 --set parallel.roles.verifiers=1 --set parallel.roles.learners=1)
+    local train=(--parsable --ntasks-per-node=3 "$RRL_ROOT/slurm/train.sbatch" "${one[@]:1}")
     "$rrl" "${one[@]}" --set "output_dir=$work/one" >one.out 2>&1 || cat one.out
-    id=$(sbatch --parsable --ntasks-per-node=3 "$RRL_ROOT/slurm/train.sbatch" "${one[@]:1}" --set "output_dir=$work/split" \
-        --set parallel.roles.generators=1 --set parallel.roles.verifiers=1 --set parallel.roles.learners=1)
+    id=$(sbatch "${train[@]}" "${split[@]}" --set "output_dir=$work/split")
     check "split: training" wait_for 60 grep -q '"step": [1-9]' split/progress.json
     scancel --batch --signal=USR2 "$id"
-    check "split: job ends" wait_for 120 job_gone "$id"
+    check "split: job ends" wait_for 180 job_gone "$id"
     check "split: requeued" has "rrl-train-$id.out" 'requeued=yes'
     check "split: digest" equal "$(digest split)" "$(digest one)"
+    id=$(RRL_LAUNCH=mpirun sbatch "${train[@]}" --set "output_dir=$work/mpirun" --set training.max_steps=5)
+    check "mpirun: job ends" wait_for 60 job_gone "$id"
+    check "mpirun: done" has "rrl-train-$id.out" 'exit=0'
+    check "mpirun: three ranks" has "rrl-train-$id.out" 'ranks=3'
 }
 
 for part in array_and_report warned_and_requeued cancelled_and_submitted_again killed node_daemon_killed train_split; do
