@@ -16,10 +16,10 @@ static double reward_of(const rrl_training_row *r) { return r->observed_reward; 
 static double accuracy_of(const rrl_training_row *r) { return r->correct; }
 
 static const struct {
-    const char *title, *colour;
-    int dash;
+    const char *title, *colour, *dash;
     double (*value)(const rrl_training_row *r);
-} CURVES[] = {{"observed reward", "#E69F00", 2, reward_of}, {"right by the judge", "#009E73", 1, accuracy_of}};
+} CURVES[] = {{"right by the judge", "#009E73", "1", accuracy_of},
+              {"observed reward", "#E69F00", "(3,2)", reward_of}}; /* dashed and on top: both show where they agree */
 enum { N_CURVES = sizeof CURVES / sizeof *CURVES };
 
 static rrl_status put_data(rrl_buffer *csv, const rrl_report_section *s, const char *arm) {
@@ -104,7 +104,7 @@ static rrl_status put_panel(rrl_picture *p, const rrl_report_section *s, rrl_pan
     for (int c = 0; c < N_CURVES; c++)
         RRL_TRY(rrl_buffer_printf(b,
                                   "%s $c%d_%d using 1:2 with lines lc rgb '%s' lw 0.7 dt 1 notitle, \\\n     "
-                                  "$m%d_%d using 1:2 with lines lc rgb '%s' lw 2.5 dt %d notitle%s\n",
+                                  "$m%d_%d using 1:2 with lines lc rgb '%s' lw 2.5 dt %s notitle%s\n",
                                   c ? "    " : "plot", panel, c, CURVES[c].colour, panel, c, CURVES[c].colour,
                                   CURVES[c].dash, c + 1 < N_CURVES ? ", \\" : ""));
     return RRL_OK;
@@ -132,7 +132,7 @@ static rrl_status end_picture(rrl_picture *p) {
     rrl_buffer key = {0};
     rrl_status rc = RRL_OK;
     for (int c = 0; c < N_CURVES; c++)
-        RRL_GOTO(rrl_buffer_printf(&key, "%sNaN with lines lc rgb '%s' lw 2.5 dt %d title '%s'", c ? ", " : "",
+        RRL_GOTO(rrl_buffer_printf(&key, "%sNaN with lines lc rgb '%s' lw 2.5 dt %s title '%s'", c ? ", " : "",
                                    CURVES[c].colour, CURVES[c].dash, CURVES[c].title));
     RRL_GOTO(rrl_picture_end(p, key.data));
 done:

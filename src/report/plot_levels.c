@@ -115,14 +115,8 @@ static rrl_status put_blocks(rrl_buffer *b, const levels *l, int arm, int method
 }
 
 static rrl_status put_series(rrl_buffer *b, const levels *l, int arm, int method) {
-    rrl_plot_style s = rrl_plot_style_of(l->methods[method], method);
-    RRL_TRY(rrl_buffer_printf(b,
-                              "%s $seeds%d_%d using 1:2 with points lc rgb '%s' pt %d ps 0.6 notitle, \\\n"
-                              "     $mean%d_%d using 1:2:3:4 with yerrorbars lc rgb '%s' pt %d ps 0.01 lw "
-                              "1.5 dt 1 notitle, \\\n     $mean%d_%d using 1:2 with linespoints lc rgb '%s' "
-                              "pt %d ps 0.9 lw 2 dt %d notitle",
-                              method ? "    " : "plot", arm, method, s.colour, s.open_mark, arm, method,
-                              s.colour, s.mark, arm, method, s.colour, s.mark, s.dash));
+    RRL_TRY(rrl_buffer_puts(b, method ? "     " : "plot "));
+    RRL_TRY(rrl_plot_series(b, arm, method, rrl_plot_style_of(l->methods[method], method), true, 0.9));
     return rrl_buffer_puts(b, method + 1 < l->n_methods ? ", \\\n" : "\n");
 }
 

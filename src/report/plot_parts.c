@@ -39,7 +39,7 @@ rrl_status rrl_picture_begin(rrl_picture *p) {
     rrl_buffer *b = &p->script;
     RRL_TRY(rrl_buffer_puts(b, "set encoding utf8\nset multiplot title "));
     RRL_TRY(rrl_plot_quote(b, p->title));
-    return rrl_buffer_puts(b, "\nset border 3 lc rgb '#808080'\nset tics out nomirror scale 0.6\nset pointintervalbox 0\nset ytics format '%g'\n"
+    return rrl_buffer_puts(b, "\nset border 3 lc rgb '#808080'\nset tics out nomirror scale 0.6\nset ytics format '%g'\n"
                               "set grid ytics lt 1 lw 0.5 lc rgb '#B0B0B0'\nset bars small\nunset key\n");
 }
 
@@ -59,7 +59,7 @@ rrl_status rrl_picture_panel(rrl_picture *p, rrl_panels g, int i, const char *ti
     RRL_TRY(rrl_plot_quote(b, x_label));
     RRL_TRY(rrl_buffer_puts(b, " offset 0,0.3\nset ylabel "));
     RRL_TRY(rrl_plot_quote(b, column == 0 ? y_label : ""));
-    return rrl_buffer_puts(b, " offset 1,0\n");
+    return rrl_buffer_puts(b, " offset 0.4,0\n");
 }
 
 /* An empty plot as wide as the picture: gnuplot breaks a key into lines by the width of its plot. */
@@ -71,6 +71,20 @@ rrl_status rrl_picture_end(rrl_picture *p, const char *key) {
                               (double)KEY_HEIGHT / p->height));
     return rrl_buffer_printf(&p->script, "set key center center horizontal samplen 4\nplot %s\nunset multiplot\n",
                              key);
+}
+
+rrl_status rrl_plot_series(rrl_buffer *b, int panel, int m, rrl_plot_style s, bool bars, double mark_size) {
+    RRL_TRY(rrl_buffer_printf(b, "$seeds%d_%d using 1:2 with points lc rgb '%s' pt %d ps %.2g notitle, \\\n", panel, m,
+                              s.colour, s.open_mark, mark_size * 0.65));
+    if (bars)
+        RRL_TRY(rrl_buffer_printf(b,
+                                  "     $mean%d_%d using 1:3:(0):($4-$3) with vectors nohead lc rgb '%s' lw 1.5 dt 1 "
+                                  "notitle, \\\n",
+                                  panel, m, s.colour));
+    RRL_TRY(rrl_buffer_printf(b, "     $mean%d_%d using 1:2 with lines lc rgb '%s' lw %d dt %d notitle, \\\n", panel, m,
+                              s.colour, bars ? 2 : 1, s.dash));
+    return rrl_buffer_printf(b, "     $mean%d_%d using 1:2 with points lc rgb '%s' pt %d ps %.2g notitle", panel, m,
+                             s.colour, s.mark, mark_size);
 }
 
 rrl_status rrl_plot_method_key(rrl_buffer *key, const char *const *methods, int n) {

@@ -40,6 +40,10 @@ typedef struct {
 } rrl_plot_style;
 rrl_plot_style rrl_plot_style_of(const char *method, int place);
 
+/** Plot commands of a method m in a panel: blocks $seedsP_M (x y) as open marks, $meanP_M (x y low high) as bars, line and
+ *  filled marks. Bars and lines stand apart from marks, because gnuplot paints yerrorbars and linespoints white around a
+ *  mark. */
+rrl_status rrl_plot_series(rrl_buffer *b, int panel, int m, rrl_plot_style s, bool bars, double mark_size);
 /** Key entries of the methods. */
 rrl_status rrl_plot_method_key(rrl_buffer *key, const char *const *methods, int n);
 

@@ -133,14 +133,8 @@ static rrl_status put_pass_panel(rrl_picture *pic, const passes *p, rrl_panels g
     for (size_t i = begin, next; i < end; i = next) {
         next = rrl_report_method_end(s, i);
         int m = place_of(p, s->v[i]->method);
-        rrl_plot_style style = rrl_plot_style_of(s->v[i]->method, m);
-        RRL_TRY(rrl_buffer_printf(b,
-                                  "%s $seeds%d_%d using 1:2 with points lc rgb '%s' pt %d ps 0.5 notitle, \\\n"
-                                  "     $mean%d_%d using 1:2:3:4 with yerrorbars lc rgb '%s' pt %d ps 0.01 lw "
-                                  "1.5 dt 1 notitle, \\\n     $mean%d_%d using 1:2 with linespoints lc rgb "
-                                  "'%s' pt %d ps 0.7 lw 2 dt %d notitle",
-                                  i == begin ? "plot" : "    ", panel, m, style.colour, style.open_mark, panel,
-                                  m, style.colour, style.mark, panel, m, style.colour, style.mark, style.dash));
+        RRL_TRY(rrl_buffer_puts(b, i == begin ? "plot " : "     "));
+        RRL_TRY(rrl_plot_series(b, panel, m, rrl_plot_style_of(s->v[i]->method, m), true, 0.75));
         RRL_TRY(rrl_buffer_puts(b, next < end ? ", \\\n" : "\n"));
     }
     return RRL_OK;

@@ -92,8 +92,10 @@ static rrl_status put_panels(rrl_picture *p, rrl_panels g, const rrl_report_meas
         for (int k = 0; k < n_methods; k++) {
             rrl_plot_style s = rrl_plot_style_of(methods[k], k);
             if (panel)
-                RRL_TRY(rrl_buffer_printf(b, " $a%d using 1:2:3:4 with yerrorbars lc rgb '%s' pt %d ps 1 lw 1.5 notitle%s",
-                                          k, s.colour, s.mark, k + 1 < n_methods ? "," : "\n"));
+                RRL_TRY(rrl_buffer_printf(b,
+                                          " $a%d using 1:3:(0):($4-$3) with vectors nohead lc rgb '%s' lw 1.5 dt 1 "
+                                          "notitle, $a%d using 1:2 with points lc rgb '%s' pt %d ps 1 notitle%s",
+                                          k, s.colour, k, s.colour, s.mark, k + 1 < n_methods ? "," : "\n"));
             else
                 RRL_TRY(rrl_buffer_printf(b,
                                           " $s%d using 1:2 with points lc rgb '%s' pt %d ps 0.6 notitle, $m%d using 1:2 "

@@ -69,11 +69,8 @@ static rrl_status put_panel(rrl_picture *p, const rrl_report_numbers *n, rrl_pan
     RRL_TRY(rrl_buffer_puts(b, "plot x with lines lc rgb '#808080' lw 1 dt 4 notitle"));
     for (int m = 0; m < n_methods; m++) {
         rrl_plot_style s = rrl_plot_style_of(methods[m], m);
-        RRL_TRY(rrl_buffer_printf(b,
-                                  ", \\\n     $seeds%d_%d using 1:2 with points lc rgb '%s' pt %d ps 0.6 "
-                                  "notitle, \\\n     $mean%d_%d using 1:2 with linespoints lc rgb '%s' pt %d ps "
-                                  "0.9 lw 1 dt %d notitle",
-                                  panel, m, s.colour, s.open_mark, panel, m, s.colour, s.mark, s.dash));
+        RRL_TRY(rrl_buffer_puts(b, ", \\\n     "));
+        RRL_TRY(rrl_plot_series(b, panel, m, s, false, 0.9));
         if (strcmp(methods[m], "base") == 0) continue; /* one accuracy at all levels: its labels would overlap */
         RRL_TRY(rrl_buffer_printf(b,
                                   ", \\\n     $mean%d_%d using 1:2:3 with labels left offset 0.7,-0.5 tc rgb "

@@ -34,6 +34,6 @@ void rrl_report_seed_warning(char *out, size_t size, const rrl_report_numbers *n
     else
         snprintf(out, size,
                  "%lld seeds are few: whatever the effect, sign flips over %lld seeds cannot give a p below %g, and the "
-                 "interval rests on %lld values. Take it as a range, not as a verdict; %d seeds or more can decide.",
+                 "interval rests on %lld values. Take it as a range, not as a verdict; a single comparison can reach 0.05 from %d seeds on.",
                  seeds, seeds, ldexp(2, -(int)seeds), seeds, RRL_FEW_SEEDS);
 }
