@@ -56,11 +56,13 @@ static void quiet(void) {
 rrl_status rrl_h5_create(hid_t *out, const char *path) {
     quiet();
     rrl_status rc = RRL_OK;
-    hid_t access = H5Pcreate(H5P_FILE_ACCESS), file = -1;
-    if (access < 0 || H5Pset_fapl_core(access, GROWTH, 0) < 0 ||
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS), create = H5Pcreate(H5P_FILE_CREATE), file = -1;
+    /* no times in any object: the bytes of a file follow from its content */
+    if (access < 0 || create < 0 || H5Pset_obj_track_times(create, 0) < 0 || H5Pset_fapl_core(access, GROWTH, 0) < 0 ||
         H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 ||
-        (file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access)) < 0)
+        (file = H5Fcreate(path, H5F_ACC_TRUNC, create, access)) < 0)
         rc = rrl_h5_fail(RRL_ERR_IO, path, "cannot be made in memory");
+    rrl_h5_drop(&create);
     rrl_h5_drop(&access);
     if (rc == RRL_OK) *out = file;
     return rc;
@@ -140,7 +142,10 @@ rrl_status rrl_h5_open(hid_t *out, const char *path) {
 /* --- groups */
 
 rrl_status rrl_h5_group_make(hid_t *out, hid_t parent, const char *name, const char *path) {
-    hid_t g = H5Gcreate2(parent, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t create = H5Pcreate(H5P_GROUP_CREATE), g = -1;
+    if (create >= 0 && H5Pset_obj_track_times(create, 0) >= 0)
+        g = H5Gcreate2(parent, name, H5P_DEFAULT, create, H5P_DEFAULT);
+    rrl_h5_drop(&create);
     if (g < 0) return rrl_h5_fail(RRL_ERR_IO, path, "group %s cannot be made", name);
     *out = g;
     return RRL_OK;
@@ -294,6 +299,7 @@ rrl_status rrl_h5_text_put(hid_t parent, const char *name, const char *text, con
     hid_t type = -1, ds = -1, space = H5Screate(H5S_SCALAR), create = H5Pcreate(H5P_DATASET_CREATE);
     RRL_GOTO(rrl_h5_type(&type, RRL_COLUMN_TEXT, strlen(text), path));
     /* inside the object header, which has a checksum, where it fits */
+    H5Pset_obj_track_times(create, 0);
     H5Pset_layout(create, strlen(text) < MAX_COMPACT ? H5D_COMPACT : H5D_CONTIGUOUS);
     if ((ds = H5Dcreate2(parent, name, type, space, H5P_DEFAULT, create, H5P_DEFAULT)) < 0 ||
         H5Dwrite(ds, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text) < 0)

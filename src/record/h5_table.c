@@ -43,6 +43,22 @@ static rrl_status dataset_make(hid_t *out, hid_t parent, const char *name, hid_t
     return RRL_OK;
 }
 
+/* The index of chunks has no checksum in files of HDF5 1.8, and a chunk that it lost would read as zeros: all must be
+ * there, each with all its filters. */
+static rrl_status check_chunks(hid_t ds, hid_t space, hsize_t rows, const char *name, const char *path) {
+    hid_t create = H5Dget_create_plist(ds);
+    hsize_t chunk = 0, n = 0, at = 0, bytes = 0;
+    haddr_t address = 0;
+    unsigned skipped = 0;
+    bool chunked = create >= 0 && H5Pget_layout(create) == H5D_CHUNKED && H5Pget_chunk(create, 1, &chunk) == 1;
+    rrl_h5_drop(&create);
+    if (!chunked) return RRL_OK;
+    bool ok = chunk > 0 && H5Dget_num_chunks(ds, space, &n) >= 0 && n == (rows + chunk - 1) / chunk;
+    for (hsize_t i = 0; i < n && ok; i++)
+        ok = H5Dget_chunk_info(ds, space, i, &at, &skipped, &address, &bytes) >= 0 && at == i * chunk && !skipped;
+    return ok ? RRL_OK : rrl_h5_fail(RRL_ERR_DATA, path, "dataset %s: the index of its chunks is damaged", name);
+}
+
 /* An open one-dimensional dataset whose size is believable: rows are real bytes of this file. */
 static rrl_status dataset_open(hid_t *out, int64_t *n, hid_t parent, const char *name, const char *path) {
     rrl_status rc = RRL_OK;
@@ -59,6 +75,7 @@ static rrl_status dataset_open(hid_t *out, int64_t *n, hid_t parent, const char 
         RRL_GOTO(rrl_h5_fail(
             RRL_ERR_DATA, path, "dataset %s claims %llu rows of %llu bytes but holds only %llu bytes", name,
             (unsigned long long)rows, (unsigned long long)width, (unsigned long long)stored));
+    RRL_GOTO(check_chunks(ds, space, rows, name, path));
     *n = (int64_t)rows;
     *out = ds;
     ds = -1;
