@@ -2,6 +2,7 @@
  * missing, groups of two, large seeds. They complete, and records and metrics say what happened. */
 #include "check.h"
 
+#include "base/files.h"
 #include "program.h"
 #include "record/record.h"
 
@@ -12,7 +13,7 @@ static char folder[PROGRAM_PATH];
     "experiment.train_dataset.limit=16 generation.max_tokens=12 training.batch_size=8 output_dir=%2$s/"
 
 static const char *in(const char *name) {
-    static char path[PROGRAM_PATH + 64];
+    static char path[PROGRAM_PATH + 256];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     return path;
 }
@@ -47,6 +48,15 @@ static double metric(const rrl_record *r, const char *name) {
     return NAN;
 }
 
+static int check_event(const char *name, const char *event) {
+    char path[128], *text = NULL;
+    size_t n = 0;
+    snprintf(path, sizeof path, "%s/events.log", name);
+    int good = CHECK_OK(rrl_file_read(&text, &n, in(path), 1 << 20)) && CHECK(strstr(text, event) != NULL);
+    free(text);
+    return good;
+}
+
 static rrl_record *read_run(const char *name) {
     rrl_record *r = NULL;
     if (!CHECK_OK(rrl_record_read(&r, in(name), 1))) exit(CHECK_DONE());
@@ -73,7 +83,11 @@ static void test_uneven(void) {
  * advantage is made of them. */
 static void test_all_cut(void) {
     if (!run("train", "cut generation.max_tokens=1 training_verifier.members=[rule]")) return;
+    check_event("cut", "level=warn run=");
+    check_event("cut", "event=all_truncated max_tokens=1 ");
     rrl_record *r = read_run("cut");
+    /* the recorded configuration holds places as below the project, not as on this machine */
+    CHECK(strstr(r->config_yaml, "path: data/tiny/test.jsonl") && !strstr(r->config_yaml, RRL_SOURCE_DIR "/data"));
     CHECK_EQ_INT(metric(r, "truncation_rate"), 1);
     CHECK_EQ_INT(metric(r, "mean_generated_tokens"), 1);
     CHECK_EQ_INT(metric(r, "independent_accuracy"), 0);
@@ -155,15 +169,29 @@ static void test_corruption_ends(void) {
     }
 }
 
-/* Seeds count whole: 2^40 more is another stream; the largest is as good as any. Groups may be pairs. */
-static void test_seeds_and_pairs(void) {
-    if (run("eval", "seed-1 seed=1") && run("eval", "seed-2 seed=1099511627777"))
-        check_same_digest("seed-1", "seed-2", false);
-    run("eval", "seed-3 seed=9223372036854775807");
-    if (!run("train", "pairs generation.num_generations=2 evaluation.k=[1,2]")) return;
+/* Groups may be pairs; the plan says how many of them teach nothing. */
+static void test_pairs(void) {
+    static const char PAIRS[] = "pairs generation.num_generations=2 evaluation.k=[1,2]";
+    char command[4096];
+    program_end e;
+    size_t n = (size_t)snprintf(command, sizeof command, "validate");
+    n += (size_t)snprintf(command + n, sizeof command - n, RUN, RRL_SOURCE_DIR, folder);
+    snprintf(command + n, sizeof command - n, "%s", PAIRS);
+    program_run(&e, in("log"), "%s", command);
+    CHECK_EQ_INT(e.code, 0);
+    CHECK(strstr(e.out, "a pair of equal rewards teaches nothing") != NULL);
+    program_end_free(&e);
+    if (!run("train", PAIRS)) return;
     rrl_record *r = read_run("pairs");
     CHECK_EQ_INT(r->training.n, 16);
     rrl_record_free(&r);
+}
+
+/* Seeds count whole: 2^40 more is another stream; the largest is as good as any. */
+static void test_seeds(void) {
+    if (run("eval", "seed-1 seed=1") && run("eval", "seed-2 seed=1099511627777"))
+        check_same_digest("seed-1", "seed-2", false);
+    run("eval", "seed-3 seed=9223372036854775807");
 }
 
 int main(void) {
@@ -173,7 +201,8 @@ int main(void) {
     test_empty_completions();
     test_all_missing();
     test_corruption_ends();
-    test_seeds_and_pairs();
+    test_seeds();
+    test_pairs();
     if (check_failures == 0) program_remove(folder);
     return CHECK_DONE();
 }

@@ -23,6 +23,9 @@ static void print_geometry(const rrl_config *c) {
     printf("training     %lld updates of %lld questions x %lld completions = %lld rows;\n"
            "             micro-batches of %lld rows, slots of %lld rows: %lld a step\n",
            (long long)c->training.max_steps, rows / g, g, rows, (long long)c->training.batch_size, slot, rows / slot);
+    if (g == 2)
+        printf("note         a pair of equal rewards teaches nothing: p^2 + (1-p)^2 of the groups at accuracy p, half of "
+               "them at best\n");
     printf("loss         %s, beta %g, epsilon %g, learning rate %g %s\n"
            "adapter      LoRA r %lld, alpha %g, dropout %g\n",
            RRL_ENUM_TEXTS(RRL_LOSS_LIST)[c->training.loss_type], c->training.beta, c->training.epsilon,

@@ -1,6 +1,7 @@
 /* Evaluation: generators -> verifiers -> recorder, judged by the training ensemble and by the judge. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "roles/pace.h"
@@ -108,6 +109,14 @@ done:
 }
 
 /* Metrics into the record, and to the caller. Takes the groups. */
+/* Where no completion ended by itself the length limit, not the policy, makes what is measured. */
+static void warn_if_all_cut(const rrl_session *s, const rrl_metric *metrics, int n) {
+    for (int i = 0; i < n; i++)
+        if (strcmp(metrics[i].name, "truncation_rate") == 0 && metrics[i].value == 1)
+            rrl_event(s->team->log, RRL_LOG_WARN, "all_truncated", "max_tokens=%lld advice=%s",
+                      (long long)s->config->generation.max_tokens, rrl_log_quoted("raise generation.max_tokens"));
+}
+
 static rrl_status record(evaluation *e) {
     rrl_session *s = e->s;
     rrl_metric *metrics = NULL;
@@ -119,6 +128,7 @@ static rrl_status record(evaluation *e) {
     rrl_log_step(s->team->log, -1);
     rrl_event(s->team->log, RRL_LOG_INFO, "evaluation", "questions=%d samples=%d accuracy=%.4f", e->n, s->group_size,
               n_metrics > 0 ? metrics[0].value : NAN);
+    warn_if_all_cut(s, metrics, n_metrics);
     s->result->metrics = metrics;
     s->result->n_metrics = n_metrics;
     return rc;
