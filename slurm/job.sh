@@ -89,7 +89,7 @@ warn() { # SIGNAL
 run_step() {
     local ended
     step='' timer='' warned='' code=''
-    trap 'warn USR2' USR2
+    trap 'warn USR2' USR2 USR1 # USR1 where somebody asked sbatch for that; the program is told USR2
     trap 'warn TERM' TERM
     "${launch[@]}" "${rrl[@]}" "$@" &
     step=$!
