@@ -11,7 +11,6 @@
 #include "check.h"
 #include "record/metrics.h"
 #include "record/run_folder.h"
-#include "report/csv.h"
 
 enum { QUESTIONS = 4, SAMPLES = 2, SEEDS = 3, ROOT_CHARS = 256, PATH_CHARS = 1024 };
 
@@ -573,22 +572,6 @@ static void test_refused(void) {
     CHECK_STATUS(rrl_report_write(dir), RRL_ERR_DATA);
 }
 
-static void test_csv(void) {
-    rrl_buffer b = {0};
-    CHECK_OK(rrl_csv_text(&b, ""));
-    CHECK_OK(rrl_csv_text(&b, "a,b"));
-    CHECK_OK(rrl_csv_text(&b, "say \"so\""));
-    CHECK_OK(rrl_csv_text(&b, ""));
-    CHECK_OK(rrl_csv_level(&b, NAN));
-    CHECK_OK(rrl_csv_end(&b));
-    CHECK_OK(rrl_csv_number(&b, 0.1));
-    CHECK_OK(rrl_csv_number(&b, NAN));
-    CHECK_OK(rrl_csv_number(&b, 1e-300));
-    CHECK_OK(rrl_csv_count(&b, UINT64_MAX));
-    CHECK_EQ_STR(b.data, "\"\",\"a,b\",\"say \"\"so\"\"\",,fixed\n0.1,,1e-300,18446744073709551615");
-    rrl_buffer_free(&b);
-}
-
 int main(void) {
     char dir[PATH_CHARS], *table = NULL;
     empty_root();
@@ -613,6 +596,5 @@ int main(void) {
     free(table);
     test_sections();
     test_refused();
-    test_csv();
     return CHECK_DONE();
 }

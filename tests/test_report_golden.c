@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "check.h"
 #include "record/metrics.h"
+#include "report/csv.h"
 #include "report/report.h"
 
 enum { PATH_CHARS = 1024, MAX_QUESTIONS = 16, MAX_MEMBERS = 8 };
@@ -185,6 +186,22 @@ static void test_differences(const cJSON *golden) {
     free(method);
 }
 
+static void test_csv(void) {
+    rrl_buffer b = {0};
+    CHECK_OK(rrl_csv_text(&b, ""));
+    CHECK_OK(rrl_csv_text(&b, "a,b"));
+    CHECK_OK(rrl_csv_text(&b, "say \"so\""));
+    CHECK_OK(rrl_csv_text(&b, ""));
+    CHECK_OK(rrl_csv_level(&b, NAN));
+    CHECK_OK(rrl_csv_end(&b));
+    CHECK_OK(rrl_csv_number(&b, 0.1));
+    CHECK_OK(rrl_csv_number(&b, NAN));
+    CHECK_OK(rrl_csv_number(&b, 1e-300));
+    CHECK_OK(rrl_csv_count(&b, UINT64_MAX));
+    CHECK_EQ_STR(b.data, "\"\",\"a,b\",\"say \"\"so\"\"\",,fixed\n0.1,,1e-300,18446744073709551615");
+    rrl_buffer_free(&b);
+}
+
 int main(void) {
     cJSON *golden = NULL;
     const cJSON *record;
@@ -204,5 +221,6 @@ int main(void) {
         test_differences(golden);
     }
     cJSON_Delete(golden);
+    test_csv();
     return CHECK_DONE();
 }

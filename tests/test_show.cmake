@@ -81,7 +81,7 @@ if(NOT of_folder MATCHES "^[0-9a-f]+\n$")
   set(wrong 1)
 endif()
 
-expect(0 ARGS report ${CASE}/study PRINTS "robust kept it" "report/report.md")
+expect(0 ARGS report ${CASE}/study PRINTS "robust kept it" "report/report.html")
 expect(3 ARGS report ${CASE}/empty PRINTS "no record found below it")
 expect(0 ARGS report --help PRINTS "usage: rrl report DIR" "example:")
 if(wrong)

@@ -11,7 +11,7 @@ rrl_status rrl_command_report(const rrl_options *o, rrl_command_context *ctx) {
     if (ctx->rank != 0) return RRL_OK;
     RRL_TRY(rrl_report_write(dir));
     RRL_TRY(rrl_report_table(&table, dir));
-    int written = printf("%s\nwritten: %s/report/report.md and CSV files beside it\n", table, dir);
+    int written = printf("%s\nwritten: %s/report/report.html, and beside it report.md, tables and plots\n", table, dir);
     free(table);
     if (written < 0 || fflush(stdout) != 0)
         return RRL_FAIL(RRL_ERR_IO, "standard output could not be written");

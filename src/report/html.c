@@ -76,6 +76,8 @@ static const struct {
                {"\"rgb(213,  94,   0)\"", "\"var(--vermilion)\""},
                {"'rgb(  0, 114, 178)'", "'var(--blue)'"},
                {"\"rgb(  0, 114, 178)\"", "\"var(--blue)\""},
+               {"\"rgb(213,94,0)\"", "\"var(--vermilion)\""}, /* of labels */
+               {"\"rgb(0,114,178)\"", "\"var(--blue)\""},
                {"'rgb(  0, 158, 115)'", "'var(--green)'"},
                {"'rgb(230, 159,   0)'", "'var(--amber)'"},
                {"'rgb(176, 176, 176)'", "'var(--line)'"}};
