@@ -216,9 +216,10 @@ static rrl_status is_run(bool *out, const char *dir) {
     return *out ? RRL_OK : has_entry(out, dir, "records");
 }
 
-static bool is_condition_name(const char *name) {
-    return name[0] != '.' && strcmp(name, "report") != 0 && strcmp(name, "base") != 0 &&
-           !strstr(name, ".old-");
+/* At the top of a study stand the report and the base completions, which are no runs; below it "base" is a method. */
+static bool is_condition_name(const char *name, int depth) {
+    if (name[0] == '.' || strstr(name, ".old-")) return false;
+    return depth > 0 || (strcmp(name, "report") != 0 && strcmp(name, "base") != 0);
 }
 
 /* Lines "digest  path\n" of the runs below dir; below = path from the study's folder, "" at its top. */
@@ -232,7 +233,7 @@ static rrl_status study_lines(rrl_buffer *lines, const char *dir, const char *be
         bool run = false;
         RRL_GOTO(rrl_path_join(&sub, dir, names[i]));
         RRL_GOTO(rrl_path_join(&path, below, names[i]));
-        if (is_condition_name(names[i]) && rrl_dir_exists(sub)) {
+        if (is_condition_name(names[i], depth) && rrl_dir_exists(sub)) {
             char digest[65];
             RRL_GOTO(is_run(&run, sub));
             if (run) RRL_GOTO(run_digest(digest, sub));
