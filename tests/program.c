@@ -119,7 +119,7 @@ static void become(char *command) {
     argv[to] = NULL;
     /* one rank alone: Open MPI would start a helper process for it, which takes longer than most runs here */
     if (strcmp(argv[0], "mpirun") != 0) setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
-    setenv("ASAN_OPTIONS", "detect_leaks=0", 0); /* MPI keeps memory to its end; test_two_studies looks for ours */
+    setenv("LSAN_OPTIONS", "print_suppressions=0:suppressions=" RRL_SOURCE_DIR "/tests/lsan.supp", 0); /* a leak is an error */
     execvp(argv[0], argv);
     give_up(argv[0]);
 }
