@@ -261,6 +261,11 @@ static void test_models(void) {
     program_remove(path_of("%D/model"));
 }
 
+/* Steps of 10 on one batch at a low temperature. */
+#define WILD                                                                                                           \
+    "training.max_steps=6 training.num_iterations=4 training.learning_rate=10 training.beta=1000 "                    \
+    "generation.temperature=0.05 generation.max_tokens=16 experiment.train_dataset.limit=32 training.batch_size=16"
+
 /* Weights that are not numbers: nothing is sampled past the end, no step is applied, the run says so. */
 static void test_nonfinite(void) {
     enum { NORM_AT = 2651136, HIDDEN = 128 };
@@ -268,6 +273,8 @@ static void test_nonfinite(void) {
     input_fill(path_of("%D/model"), NORM_AT, HIDDEN, NAN);
     expect("weights that are NaN", TRAIN "model.name=%D/model training.max_nonfinite=1", 5, "finite");
     program_remove(path_of("%D/model"));
+    expect("a KL term that overflows", TRAIN WILD, 5, "3 steps had a loss or gradient that is not finite|max_nonfinite 3");
+    expect("the same on two ranks", "mpirun -n 2 " TRAIN WILD, 5, "3 steps had a loss or gradient that is not finite");
 }
 
 /* --- places */

@@ -316,8 +316,9 @@ static bool done_training(const rrl_session *s) {
 }
 
 /* Too many steps without finite numbers: this session leaves the fleet, the others go on. */
-static void leave_if_nonfinite(rrl_session *s) {
+static void leave_if_nonfinite(rrl_session *s, bool alone) {
     if (s->state.nonfinite < s->config->training.max_nonfinite) return;
+    if (alone) s->team->peer_failed = s->team->rank != s->team->recorder; /* all fail alike: one of them says it */
     s->outcome = RRL_FAIL(RRL_ERR_NONFINITE, "%lld steps had a loss or gradient that is not finite (training.max_nonfinite "
                           "%lld); the last at step %lld; lower training.learning_rate or look at the data",
                           (long long)s->state.nonfinite, (long long)s->config->training.max_nonfinite,
@@ -342,7 +343,7 @@ static rrl_status after_step(const crew *all, double seconds) {
     for (int i = 0; i < all->n; i++) {
         rrl_pace_step(&all->l[i]->pace, seconds);
         say(all->l[i], false);
-        leave_if_nonfinite(all->s[i]);
+        leave_if_nonfinite(all->s[i], all->n == 1);
     }
     RRL_TRY(stop_asked(&why, all->team, &all->l[0]->pace));
     for (int i = 0; rc == RRL_OK && i < all->n; i++) rc = save_if_due(all->l[i], why != NULL);

@@ -145,6 +145,7 @@ static rrl_status run_all(walk *w) {
         if (any(w, HELD_BY_OTHER) && !moved) nanosleep(&(struct timespec){0, 500000000}, NULL);
     } while (any(w, OPEN) || any(w, HELD_BY_OTHER));
     if (w->first_failure == RRL_OK) return RRL_OK;
+    w->team->peer_failed = w->team->rank != w->team->recorder; /* one rank prints it; the failure itself is an event */
     return RRL_FAIL(w->first_failure, "%s (other conditions went on; the same command tries the failed ones again)",
                     w->message);
 }
