@@ -25,7 +25,7 @@ command=(train "$source/configs/train.yaml" "${small[@]}" --set "output_dir=$wor
 left() { [ $((SECONDS - begun)) -lt "$seconds" ]; }
 alone() { { timeout -k 5 $longest "$rrl" "${command[@]}" "$@" >"$work/log" 2>&1; } 2>/dev/null; } # no word of kills
 split() { timeout -k 5 $longest mpirun -n 4 "$rrl" "${command[@]}" "${roles[@]}" "$@" >"$work/log" 2>&1; }
-digest() { "$rrl" show --digest "$work/out" 2>/dev/null | cut -c 1-64; }
+digest() { "$rrl" show --digest "$work/out" 2>>"$work/log" | cut -c 1-64; }
 
 fail() { # what
     failures=$((failures + 1))
@@ -46,7 +46,9 @@ start_split() {
 # The next run completes, in another layout than the one before, and is equal.
 finish() { # what
     alone || { fail "$1: resuming ends with $?"; return; }
-    [ "$(digest)" = "$want" ] || fail "$1: digest $(digest), expected $want"
+    local found
+    found="$(digest)"
+    [ "$found" = "$want" ] || fail "$1: digest '$found', expected $want"
     [ -z "$(ls "$work/out/quarantine" 2>/dev/null)" ] || fail "$1: steps made again differ"
 }
 
