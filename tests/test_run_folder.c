@@ -166,10 +166,10 @@ static void test_other_config(void) {
 
 /* --- locks */
 
-static void write_lock(const char *dir, const char *host, long pid, unsigned long long start,
+static void write_lock(const char *dir, const char *name, const char *host, long pid, unsigned long long start,
                        const char *job) {
     char path[700], text[600];
-    snprintf(path, sizeof path, "%s/lock", dir);
+    snprintf(path, sizeof path, "%s/%s", dir, name);
     snprintf(text, sizeof text,
              "{\"host\": \"%s\", \"pid\": %ld, \"start\": %llu, \"job\": \"%s\", \"restart\": 0}\n", host,
              pid, start, job);
@@ -235,7 +235,7 @@ static void test_locks(void) {
             setenv("SLURM_JOB_ID", CASES[i].own_job, 1);
             setenv("SLURM_RESTART_COUNT", "1", 1);
         }
-        write_lock(dir, CASES[i].host, CASES[i].pid, CASES[i].start, CASES[i].job);
+        write_lock(dir, "lock", CASES[i].host, CASES[i].pid, CASES[i].start, CASES[i].job);
         rrl_status rc = rrl_lock_take(dir);
         if (rc != CASES[i].want) CHECK_EQ_STR(CASES[i].what, rrl_status_text(rc));
         if (rc == RRL_ERR_BUSY)
@@ -257,36 +257,49 @@ static void test_locks(void) {
     unlink(path);
 }
 
-/* Of many who find a dead lock, one gets it. */
+/* A rival of test_race: starts when `go` closes, tells the result, and lives until `hold` closes. */
+static void rival(const char *dir, int go, int told, int hold) {
+    char c;
+    (void)!read(go, &c, 1);
+    rrl_status rc = rrl_lock_take(dir);
+    c = rc == RRL_OK ? 'w' : rc == RRL_ERR_BUSY ? 'l' : '?';
+    (void)!write(told, &c, 1);
+    (void)!read(hold, &c, 1);
+    _exit(0);
+}
+
+/* Of many who find a dead lock, one gets it; also when one before was killed while it took it over. */
 static void test_race(void) {
-    enum { RIVALS = 6, ROUNDS = 5 };
+    enum { RIVALS = 8, ROUNDS = 24 };
     for (int round = 0; round < ROUNDS; round++) {
         const char *dir = case_folder("race");
         rrl_process self;
         rrl_process_self(&self);
-        int go[2], won = 0;
-        pid_t rivals[RIVALS];
-        write_lock(dir, self.host, 4194304 + 5, 1, ""); /* above the largest process number */
-        CHECK_EQ_INT(pipe(go), 0);
+        int go[2], told[2], hold[2], won = 0, lost = 0;
+        write_lock(dir, "lock", self.host, 4194304 + 5, 1, ""); /* above the largest process number */
+        if (round % 2) write_lock(dir, "lock.takeover", self.host, 4194304 + 6, 1, "");
+        CHECK(pipe(go) == 0 && pipe(told) == 0 && pipe(hold) == 0);
         fflush(NULL);
         for (int i = 0; i < RIVALS; i++) {
-            if ((rivals[i] = fork()) != 0) continue;
-            char c;
+            if (fork() != 0) continue;
             close(go[1]);
-            (void)!read(go[0], &c, 1); /* all at once, when the parent closes its end */
-            rrl_status rc = rrl_lock_take(dir);
-            if (rc == RRL_OK) usleep(300000);
-            _exit(rc == RRL_OK ? 0 : rc == RRL_ERR_BUSY ? 1 : 2);
+            close(hold[1]);
+            rival(dir, go[0], told[1], hold[0]);
         }
         close(go[0]);
         close(go[1]);
-        for (int i = 0; i < RIVALS; i++) {
-            int status = 0;
-            waitpid(rivals[i], &status, 0);
-            CHECK(WIFEXITED(status) && WEXITSTATUS(status) <= 1);
-            won += WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        close(told[1]);
+        for (char c; won + lost < RIVALS && read(told[0], &c, 1) == 1;) {
+            CHECK(c == 'w' || c == 'l');
+            *(c == 'w' ? &won : &lost) += 1;
         }
         CHECK_EQ_INT(won, 1);
+        CHECK_EQ_INT(lost, RIVALS - 1);
+        CHECK(!there(dir, "/lock.takeover") && !there(dir, "/lock.takeover.takeover"));
+        close(told[0]);
+        close(hold[0]);
+        close(hold[1]);
+        while (wait(NULL) > 0) {}
     }
 }
 

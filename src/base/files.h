@@ -44,7 +44,7 @@ void rrl_fault_rank(int rank);
     "fresh.rename\n"     /* the old folder put aside */                                                                \
     "head.write\n"       /* records/000000.h5 */                                                                       \
     "join.remove\n"      /* a segment, once run.h5 is there */                                                         \
-    "lock.takeover\n"    /* the lock of a dead process renamed */                                                      \
+    "lock.takeover\n"    /* the lock of a dead process replaced */                                                     \
     "memory.alloc\n"     /* every allocation of base/memory.h */                                                       \
     "publish.folder\n"   /* fsync of a folder; this and the next five: any file that appears whole */                  \
     "publish.fsync\n"                                                                                                 \

@@ -10,13 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
 
-enum { MAX_LOCK_BYTES = 1 << 16 };
+enum { MAX_LOCK_BYTES = 1 << 16, MAX_TAKEOVERS = 3 };
 
 /* --- processes */
 
@@ -150,38 +151,53 @@ done:
     return rc;
 }
 
-static rrl_status busy(const char *dir, const char *path, const rrl_process *holder) {
+static rrl_status busy(const char *path, const rrl_process *holder) {
     char who[512];
     rrl_process_text(who, sizeof who, holder);
     return RRL_FAIL(RRL_ERR_BUSY,
-                    "%s: another run is writing here (%s); wait for it, choose another output_dir, or, if it "
+                    "%.*s: another run is writing here (%s); wait for it, choose another output_dir, or, if it "
                     "is gone, remove %s",
-                    dir, who, path);
+                    (int)(strrchr(path, '/') - path), path, who, path);
 }
 
-/* Renaming decides which of several finders removes a dead lock. What was renamed is looked at again: another
- * finder may have been faster, and then it is the lock of a living process. */
-static rrl_status remove_dead(const char *path, const char *dead_text, size_t dead_n) {
+static rrl_status take(const char *path, const rrl_buffer *mine, int depth);
+
+/* Put my lock in the place of a dead one. Several may find it, and one that looked earlier must not remove the lock of
+ * the one that was faster: so only the holder of PATH.takeover, a lock like any other, may replace it, and looks again
+ * first. *again: nothing was taken, but the dead lock is gone or about to be. */
+static rrl_status take_over(bool *again, const char *path, const char *dead, size_t dead_n, const rrl_buffer *mine,
+                            int depth) {
     rrl_status rc = RRL_OK;
-    rrl_buffer aside = {0};
+    rrl_buffer guard = {0};
     char *text = NULL;
     size_t n = 0;
-    RRL_GOTO(rrl_buffer_printf(&aside, "%s.dead-%ld.tmp", path, (long)getpid()));
-    if (rrl_fault("lock.takeover") || rename(path, aside.data) != 0) {
-        if (errno != ENOENT) rc = RRL_FAIL(RRL_ERR_IO, "%s: cannot be taken over: %s", path, strerror(errno));
-        goto done; /* gone: someone else took it over or let it go; the next exclusive create decides */
+    bool guarded = false;
+    *again = false;
+    RRL_GOTO(rrl_buffer_printf(&guard, "%s.takeover", path));
+    rc = take(guard.data, mine, depth + 1);
+    guarded = rc == RRL_OK;
+    if (rc == RRL_ERR_BUSY && depth == 0) {
+        *again = true;
+        rc = RRL_OK;
     }
-    RRL_GOTO(rrl_file_read(&text, &n, aside.data, MAX_LOCK_BYTES));
-    if (n != dead_n || memcmp(text, dead_text, n) != 0) (void)link(aside.data, path); /* give it back */
-    unlink(aside.data);
+    if (!guarded) goto done;
+    rc = rrl_file_read(&text, &n, path, MAX_LOCK_BYTES);
+    if (rc == RRL_ERR_DATA || (rc == RRL_OK && (n != dead_n || memcmp(text, dead, n) != 0))) {
+        *again = true;
+        rc = RRL_OK;
+    } else if (rc == RRL_OK && rrl_fault("lock.takeover"))
+        rc = RRL_FAIL(RRL_ERR_IO, "%s: cannot be taken over: %s", path, strerror(errno));
+    else if (rc == RRL_OK)
+        rc = rrl_file_publish(path, mine->data, mine->len);
 done:
+    if (guarded) unlink(guard.data);
     free(text);
-    rrl_buffer_free(&aside);
+    rrl_buffer_free(&guard);
     return rc;
 }
 
-/* One try; *again is set where a dead lock was cleared away. */
-static rrl_status try_take(bool *again, const char *dir, const char *path, const rrl_buffer *mine) {
+/* One try; *again: it may go better the next time. */
+static rrl_status try_take(bool *again, const char *path, const rrl_buffer *mine, int depth) {
     rrl_status rc = rrl_file_create(path, mine->data, mine->len);
     *again = false;
     if (rc != RRL_ERR_BUSY) return rc;
@@ -197,26 +213,33 @@ static rrl_status try_take(bool *again, const char *dir, const char *path, const
     if (parse(&holder, text, n, path) != RRL_OK)
         rc = RRL_FAIL(RRL_ERR_BUSY, "%s: is no lock of this program; if no run is writing here, remove it",
                       path);
-    else if (!is_dead(&holder))
-        rc = busy(dir, path, &holder);
-    else {
-        rc = remove_dead(path, text, n);
-        *again = rc == RRL_OK;
-    }
+    else if (!is_dead(&holder) || depth == MAX_TAKEOVERS)
+        rc = busy(path, &holder);
+    else
+        rc = take_over(again, path, text, n, mine, depth);
     free(text);
     return rc;
 }
 
+/* depth: how many dead locks this one stands for; a process killed while it took one over leaves one more. */
+static rrl_status take(const char *path, const rrl_buffer *mine, int depth) {
+    enum { TRIES = 50 };
+    const struct timespec nap = {0, 20000000}; /* the winner publishes meanwhile */
+    bool again = true;
+    for (int i = 0; i < TRIES && again; i++) {
+        if (i > 0) nanosleep(&nap, NULL);
+        RRL_TRY(try_take(&again, path, mine, depth));
+    }
+    return again ? RRL_FAIL(RRL_ERR_BUSY, "%s: is being taken by other processes", path) : RRL_OK;
+}
+
 rrl_status rrl_lock_take(const char *dir) {
-    enum { TRIES = 10 };
     rrl_status rc = RRL_OK;
     rrl_buffer mine = {0};
     char *path = NULL;
-    bool again = true;
     RRL_GOTO(rrl_path_join(&path, dir, "lock"));
     RRL_GOTO(lock_text(&mine));
-    for (int i = 0; i < TRIES && again; i++) RRL_GOTO(try_take(&again, dir, path, &mine));
-    if (again) rc = RRL_FAIL(RRL_ERR_BUSY, "%s: is being taken by other processes", path);
+    rc = take(path, &mine, 0);
 done:
     rrl_buffer_free(&mine);
     free(path);
