@@ -91,7 +91,7 @@ static void golden_logits(const char *family) {
     real_ops = f32->ops;
     rrl_device_ops ops = *f32->ops;
     ops.weight_pack = rounding_pack;
-    rrl_device with_rounding = {&ops, f32->state};
+    rrl_device with_rounding = {.ops = &ops, .state = f32->state};
     snprintf(path, sizeof path, GOLDEN "%s/model", family);
     CHECK_OK(rrl_model_open(&rounded, &with_rounding, path));
     snprintf(path, sizeof path, GOLDEN "%s/adapter", family);

@@ -14,7 +14,7 @@ static void attention_is_invariant(const char *isa) {
     rrl_tensor q = tensor(&g, N, HEADS * DIM, 1), k = tensor(&g, N, KV_HEADS * DIM, 1),
                v = tensor(&g, N, KV_HEADS * DIM, 1);
     int32_t row[2 * N], block[2 * N], at[2 * N], table[3 * STRIDE] = {0};
-    rrl_kv_pool pool = {numbers(&g, 2 * 9 * KV_HEADS * 2 * DIM * RRL_KV_BLOCK, 1), 2, 9, KV_HEADS, DIM};
+    rrl_kv_pool pool = {numbers(&g, 2 * 9 * KV_HEADS * 2 * DIM * RRL_KV_BLOCK, 1), 2, 9, KV_HEADS, DIM, RRL_F32};
     /* sequence 0 in blocks 4 1 6; sequence 1 shares the first two and owns a copy of the last, block 8 */
     const int32_t own[3] = {4, 1, 6};
     for (int i = 0; i < 3; ++i) table[i] = table[STRIDE + i] = own[i];
@@ -62,6 +62,43 @@ static void attention_is_invariant(const char *isa) {
     free(mq.data);
     free(mo.data);
     free(pool.data);
+    rrl_device_close(&d);
+}
+
+/* A pool of bf16 holds what a pool of f32 holds after `round`, so attention gives equal bits; and rounding is the nearest
+ * of the two bf16 neighbours, the even one of two equally near. */
+static void cache_of_either_type(const char *isa) {
+    enum { N = 45, KV_HEADS = 2, HEADS = 4, DIM = 40 };
+    rrl_device *d = NULL;
+    if (rrl_cpu_open(&d, isa, 2) != RRL_OK) return;
+    rng g = {6};
+    rrl_tensor q = tensor(&g, N, HEADS * DIM, 1), k = tensor(&g, N, KV_HEADS * DIM, 1), none = {0};
+    rrl_tensor v = tensor(&g, N, KV_HEADS * DIM, 1), out[3];
+    int32_t row[N], block[N], at[N], zeros[N] = {0}, seq_row[2] = {0, N}, table[2] = {1, 0};
+    for (int i = 0; i < N; ++i) row[i] = i, block[i] = table[i / RRL_KV_BLOCK], at[i] = i % RRL_KV_BLOCK;
+    const rrl_batch b = {N, 1, zeros, row, zeros, seq_row, zeros};
+    const rrl_kv_writes w = {row, block, at, N};
+    const rrl_kv_table t = {table, 2};
+    for (int type = 0; type < 3; ++type) { /* f32; bf16, which rounds by itself; f32 of rounded numbers */
+        rrl_kv_pool pool = {numbers(&g, 2 * KV_HEADS * 2 * DIM * RRL_KV_BLOCK, 1), 1, 2, KV_HEADS, DIM, RRL_F32};
+        out[type] = tensor(&g, N, HEADS * DIM, 1);
+        if (type == 1) pool.dtype = RRL_BF16;
+        if (type == 2) CHECK_OK(d->ops->round(d, k, RRL_BF16));
+        if (type == 2) CHECK_OK(d->ops->round(d, v, RRL_BF16));
+        CHECK_OK(d->ops->kv_write(d, &pool, 0, k, v, &w));
+        CHECK_OK(d->ops->attention(d, out[type], none, q, HEADS, &pool, 0, &t, &b, 0.2f));
+        free(pool.data);
+    }
+    CHECK(memcmp(out[0].data, out[1].data, sizeof(float) * N * HEADS * DIM) != 0);
+    CHECK(memcmp(out[1].data, out[2].data, sizeof(float) * N * HEADS * DIM) == 0);
+    float x[6] = {1.00390625f, 1.01171875f, 0x1.010002p0f, -0x1p-127f, 3.3895314e38f, 0.1f};
+    const float nearest[6] = {1.0f, 1.015625f, 1.0078125f, -0.0f, 0x1.fep127f, 0.10009765625f};
+    CHECK_OK(d->ops->round(d, (rrl_tensor){x, 2, 3}, RRL_F32));
+    CHECK(x[0] == 1.00390625f);
+    CHECK_OK(d->ops->round(d, (rrl_tensor){x, 2, 3}, RRL_BF16));
+    CHECK(memcmp(x, nearest, sizeof x) == 0);
+    rrl_tensor all[] = {q, k, v, out[0], out[1], out[2]};
+    for (size_t i = 0; i < sizeof all / sizeof *all; ++i) free(all[i].data);
     rrl_device_close(&d);
 }
 
@@ -129,6 +166,7 @@ int main(void) {
     static const char *const ISAS[] = {"reference", "portable", "avx2", "avx512"};
     for (int i = 0; i < 4; ++i) {
         attention_is_invariant(ISAS[i]);
+        cache_of_either_type(ISAS[i]);
         rows_stand_alone(ISAS[i]);
     }
     return CHECK_DONE();

@@ -238,7 +238,7 @@ static void attention_forward(rrl_device *d, rrl_tensor out, rrl_tensor lse, rrl
         for (int i = SEQ_ROW[s]; s > 0 && i < SEQ_ROW[s + 1]; ++i, ++n)
             row[n] = i, block[n] = table[2 * s + 1], at[n] = PROMPT + i - SEQ_ROW[s] - RRL_KV_BLOCK;
     }
-    rrl_kv_pool pool = {NULL, 1, 4, KV_HEADS, DIM};
+    rrl_kv_pool pool = {NULL, 1, 4, KV_HEADS, DIM, RRL_F32};
     void *data = NULL;
     CHECK_OK(d->ops->alloc(d, &data, sizeof(float) * 4 * KV_HEADS * 2 * DIM * RRL_KV_BLOCK, "cache"));
     pool.data = data;

@@ -336,7 +336,7 @@ static void memory_of(rrl_device *counting, const char *arch) {
     CHECK_OK(rrl_workspace_open(&w, m, 77));
     CHECK_EQ_INT(take(), rrl_workspace_bytes(c, 77));
     CHECK_OK(rrl_kv_pool_open(&pool, m, 9));
-    CHECK_EQ_INT(take(), 9 * rrl_kv_block_bytes(c));
+    CHECK_EQ_INT(take(), 9 * rrl_kv_block_bytes(c, RRL_F32));
     CHECK_OK(rrl_slot_engine_open(&e, m, 90, 3));
     const int32_t tokens[] = {3, 4, 5}, n = 2;
     const rrl_slot s = {
@@ -354,7 +354,7 @@ static void memory_of(rrl_device *counting, const char *arch) {
 
 static void memory(rrl_device *d) {
     rrl_device_ops ops = *d->ops;
-    rrl_device counting = {&ops, d->state};
+    rrl_device counting = {.ops = &ops, .state = d->state};
     real_ops = d->ops;
     ops.alloc = counting_alloc;
     ops.weight_pack = counting_pack;

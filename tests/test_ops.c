@@ -155,6 +155,19 @@ static void case_rope(rrl_device *d, rng *g, bytes *out) {
     free(s.data);
 }
 
+/* Numbers of all sizes, and what rounding treats apart: ties, denormals, infinity, NaN. */
+static void case_round(rrl_device *d, rng *g, bytes *out) {
+    static const uint32_t special[] = {0x3f808000, 0x3f818000, 0x3f808001, 0x00400000, 0x80000001, 0x7f7fffff,
+                                       0x7f800000, 0xff800000, 0x7f800001, 0xffc00000, 0x80000000, 0x00800000};
+    rrl_tensor x = tensor(g, pick(g, 1, 9), odd_size(g, 90), 1);
+    for (int64_t i = 0; i < x.rows * x.cols; ++i) {
+        uint32_t u = pick(g, 0, 3) ? (uint32_t)next_bits(g) : special[pick(g, 0, 11)];
+        memcpy(&x.data[i], &u, sizeof u);
+    }
+    CHECK_OK(d->ops->round(d, x, RRL_BF16));
+    put_free(out, x);
+}
+
 /* A cache whose unwritten places are NaN: nothing may read them. */
 typedef struct {
     rrl_kv_pool pool;
@@ -165,8 +178,8 @@ typedef struct {
 static void make_cache(rrl_device *d, cache *c, rng *g, const rrl_batch *b, int kv_heads, int dim) {
     enum { BLOCKS = MAX_SEQS * 8 };
     int64_t size = 2ll * BLOCKS * kv_heads * 2 * dim * RRL_KV_BLOCK;
-    c->pool = (rrl_kv_pool){numbers(g, size, 1), 2, BLOCKS, kv_heads, dim};
-    for (int64_t i = 0; i < size; ++i) c->pool.data[i] = NAN;
+    c->pool = (rrl_kv_pool){numbers(g, size, 1), 2, BLOCKS, kv_heads, dim, pick(g, 0, 1) ? RRL_BF16 : RRL_F32};
+    memset(c->pool.data, 0xff, (size_t)size * sizeof(float)); /* NaN in both types */
     for (int i = 0; i < BLOCKS; ++i) c->entry[i] = i;
     for (int i = BLOCKS - 1; i > 0; --i) {
         int other = pick(g, 0, i), t = c->entry[i];
@@ -380,6 +393,7 @@ static const struct {
     {"linear", case_linear, 40},
     {"lora", case_lora, 30},
     {"rope", case_rope, 15},
+    {"round", case_round, 20},
     {"attention", case_attention, 40},
     {"attention_backward", case_attention_backward, 25},
     {"elementwise", case_elementwise, 15},

@@ -371,8 +371,8 @@ static void test_context(const char *dir) {
         CHECK(strstr(rrl_error_message(), "context has 256") != NULL);
         CHECK_OK(rrl_rollout_run(r, NULL, 0, NULL, 0, collect, &k, NULL)); /* nothing to do */
     }
-    CHECK(rrl_rollout_bytes(rrl_model_dims(w.model), 2, 100000) >=
-          (2 * 8 + 1) * rrl_kv_block_bytes(rrl_model_dims(w.model)));
+    CHECK(rrl_rollout_bytes(rrl_model_dims(w.model), RRL_F32, 2, 100000) >=
+          (2 * 8 + 1) * rrl_kv_block_bytes(rrl_model_dims(w.model), RRL_F32));
     rrl_rollout_close(&r);
     results_free(&got, 1);
     world_close(&w);

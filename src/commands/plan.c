@@ -66,7 +66,7 @@ static rrl_status print_memory(const rrl_setup *s, const rrl_engine *e, bool tra
     rrl_dtype dtype = RRL_F32;
     RRL_TRY(rrl_engine_dtype(&dtype, c, e->model_dir));
     double weights = (double)(dtype == RRL_F32 ? rrl_model_bytes(&e->dims) : rrl_model_bytes_bf16(&e->dims));
-    double rollout = (double)rrl_rollout_bytes(&e->dims, (int32_t)c->generation.batch_limit,
+    double rollout = (double)rrl_rollout_bytes(&e->dims, rrl_engine_kv_dtype(c, dtype), (int32_t)c->generation.batch_limit,
                                                longest + (int32_t)c->generation.max_tokens);
     double slot = 0, optimiser = 0;
     if (trains) {

@@ -49,10 +49,12 @@ typedef struct {
 
 /* Keys and values in blocks of RRL_KV_BLOCK positions: per layer, block and kv head a K tile [head_dim, RRL_KV_BLOCK]
  * (transposed: lanes are keys) followed by a V tile [RRL_KV_BLOCK, head_dim]. A prompt's full blocks are shared by
- * table; a partly filled one is owned by each sequence. */
+ * table; a partly filled one is owned by each sequence. A number is stored as `dtype`, RRL_F32 or RRL_BF16, and read
+ * back exactly: attention over a pool of either type gives the same bits where the numbers are the same. */
 typedef struct {
-    float *data; /* [n_layers, n_blocks, n_kv_heads, 2, head_dim * RRL_KV_BLOCK] */
+    void *data; /* [n_layers, n_blocks, n_kv_heads, 2, head_dim * RRL_KV_BLOCK] of dtype */
     int32_t n_layers, n_blocks, n_kv_heads, head_dim;
+    rrl_dtype dtype;
 } rrl_kv_pool;
 
 /* Block tables of a batch's sequences: table[s * stride + p / RRL_KV_BLOCK] = block of position p. */
@@ -128,6 +130,11 @@ typedef struct {
     /* weights: src in host memory, [n,k] row-major of dtype */
     rrl_status (*weight_pack)(rrl_device *d, rrl_weight **out, const void *src, rrl_dtype dtype, int64_t n, int64_t k);
     void (*weight_free)(rrl_device *d, rrl_weight **w);
+    /* The same in steps, where processes can share the device's memory (else NULL): the bytes of a packed [n,k]; one
+     * over `room` of them (64-byte aligned, zeroed or filled already, the caller's until weight_free); packing into it. */
+    size_t (*weight_bytes)(const rrl_device *d, int64_t n, int64_t k);
+    rrl_status (*weight_view)(rrl_device *d, rrl_weight **out, void *room, int64_t n, int64_t k);
+    rrl_status (*weight_fill)(rrl_device *d, const rrl_weight *w, const void *src, rrl_dtype dtype);
     /* forward ------------------------------------------------------------------------------------------------ */
     /* y[row] = w[token[row]] */
     rrl_status (*embed)(rrl_device *d, rrl_tensor y, const rrl_weight *w, const rrl_batch *b);
@@ -142,6 +149,11 @@ typedef struct {
      * inverse = the transposed rotation, for gradients */
     rrl_status (*rope)(rrl_device *d, rrl_tensor x, int32_t n_heads, int32_t head_dim, const rrl_batch *b,
                        const float *cos, const float *sin, bool inverse);
+    /* x = the nearest number of dtype, still as f32. RRL_BF16: ties to even, NaN stays NaN, a denormal is 0 (rrl_bf16_of
+     * of cpu/bf16.h); RRL_F32: x as it is. Keys and values pass here before anything reads them, in rollout and in
+     * training, so both see the same ones; a gradient goes straight through. */
+    rrl_status (*round)(rrl_device *d, rrl_tensor x, rrl_dtype dtype);
+    /* rounds to the pool's dtype as `round` does, which changes nothing that `round` has seen */
     rrl_status (*kv_write)(rrl_device *d, const rrl_kv_pool *pool, int32_t layer, rrl_tensor k, rrl_tensor v,
                            const rrl_kv_writes *w);
     /* copy whole block from -> to in every layer */
@@ -204,6 +216,9 @@ typedef struct {
 struct rrl_device {
     const rrl_device_ops *ops;
     void *state; /* the back end's own */
+    /* What models on this device round keys and values to: RRL_F32 (as opened) or RRL_BF16; set before the first of them
+     * is opened. Part of the numeric path. */
+    rrl_dtype kv_dtype;
 };
 
 /** Open the CPU back end. isa: "auto", "portable", "avx2", "avx512", or "reference" (plain loops); a name the machine
@@ -213,13 +228,13 @@ rrl_status rrl_cpu_open(rrl_device **out, const char *isa, int threads);
  *  to bf16, sums in f32 in one order). isa may then also be "amx"; "auto" takes it first where it works. */
 rrl_status rrl_cpu_open_dtype(rrl_device **out, rrl_dtype dtype, const char *isa, int threads);
 void rrl_device_close(rrl_device **d);
-/** Numeric path of the device, part of a run's identity: "f32-asc" or "bf16-tile" (all CPU ISAs give the same bits), and
- *  the ISA. */
+/** Numeric path of the device, part of a run's identity: "f32-asc" or "bf16-tile" (all CPU ISAs give the same bits), with
+ *  "/kv-bf16" where keys and values are rounded to bfloat16; and the ISA. */
 const char *rrl_device_numeric_path(const rrl_device *d);
 const char *rrl_device_isa(const rrl_device *d);
 int64_t rrl_weight_rows(const rrl_weight *w);
 int64_t rrl_weight_cols(const rrl_weight *w);
-/** Bytes the packed form of an [n,k] matrix takes (f32: both directions), for the memory plan. */
+/** Bytes the packed form of an [n,k] matrix takes, for the memory plan. */
 size_t rrl_cpu_weight_bytes(int64_t n, int64_t k);
 size_t rrl_cpu_weight_bytes_bf16(int64_t n, int64_t k);
 

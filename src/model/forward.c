@@ -104,6 +104,8 @@ static rrl_status attend(pass *p, int32_t layer) {
     RRL_TRY(project(p, layer, RRL_MODULE_V, l->v, l->h));
     RRL_TRY(p->ops->rope(p->d, l->q, c->heads, c->head_dim, b, p->m->rope_cos, p->m->rope_sin, false));
     RRL_TRY(p->ops->rope(p->d, l->k, c->kv_heads, c->head_dim, b, p->m->rope_cos, p->m->rope_sin, false));
+    RRL_TRY(p->ops->round(p->d, l->k, p->d->kv_dtype));
+    RRL_TRY(p->ops->round(p->d, l->v, p->d->kv_dtype));
     RRL_TRY(p->ops->kv_write(p->d, p->f->pool, cache, l->k, l->v, &p->f->writes));
     RRL_TRY(p->ops->attention(p->d, l->attended, l->lse, l->q, c->heads, p->f->pool, cache, &p->f->table, b,
                               1.0f / sqrtf((float)c->head_dim)));

@@ -322,16 +322,18 @@ const char *rrl_model_digest(const rrl_model *m) {
 
 /* --- cache */
 
-size_t rrl_kv_block_bytes(const rrl_model_config *c) {
-    return (size_t)c->layers * (size_t)c->kv_heads * 2 * (size_t)c->head_dim * RRL_KV_BLOCK * sizeof(float);
+size_t rrl_kv_block_bytes(const rrl_model_config *c, rrl_dtype dtype) {
+    const size_t numbers = (size_t)c->layers * (size_t)c->kv_heads * 2 * (size_t)c->head_dim * RRL_KV_BLOCK;
+    return numbers * (dtype == RRL_BF16 ? sizeof(uint16_t) : sizeof(float));
 }
 
 rrl_status rrl_kv_pool_open(rrl_kv_pool *out, const rrl_model *m, int32_t n_blocks) {
     const rrl_model_config *c = &m->config;
     rrl_kv_pool p = {
-        .n_layers = c->layers, .n_blocks = n_blocks, .n_kv_heads = c->kv_heads, .head_dim = c->head_dim};
+        .n_layers = c->layers, .n_blocks = n_blocks, .n_kv_heads = c->kv_heads, .head_dim = c->head_dim,
+        .dtype = m->device->kv_dtype};
     if (n_blocks < 1) return RRL_FAIL(RRL_ERR_INTERNAL, "a cache of %d blocks", n_blocks);
-    RRL_TRY(m->device->ops->alloc(m->device, (void **)&p.data, (size_t)n_blocks * rrl_kv_block_bytes(c),
+    RRL_TRY(m->device->ops->alloc(m->device, &p.data, (size_t)n_blocks * rrl_kv_block_bytes(c, p.dtype),
                                   "keys and values"));
     *out = p;
     return RRL_OK;

@@ -64,9 +64,9 @@ rrl_status rrl_model_forward(rrl_tensor *hidden, rrl_model *m, rrl_workspace *w,
 /** logits [n, vocab] of given hidden rows (row indices in device memory, n of them). */
 rrl_status rrl_model_logits(rrl_model *m, rrl_workspace *w, rrl_tensor logits, rrl_tensor hidden, const int32_t *row);
 
-/* KV pool of n_blocks blocks for all layers. */
+/* KV pool of n_blocks blocks for all layers, of the device's kv_dtype. */
 rrl_status rrl_kv_pool_open(rrl_kv_pool *out, const rrl_model *m, int32_t n_blocks);
 void rrl_kv_pool_close(rrl_kv_pool *p, const rrl_model *m);
-size_t rrl_kv_block_bytes(const rrl_model_config *c);
+size_t rrl_kv_block_bytes(const rrl_model_config *c, rrl_dtype dtype);
 
 #endif

@@ -29,7 +29,7 @@ static void carve_gradients(rrl_slot_gradients *g, rrl_carver *carver, const rrl
 static void carve_engine(rrl_slot_engine *e, rrl_carver *carver, const rrl_model_config *c, int32_t max_rows,
                          int32_t max_seqs) {
     const size_t pool =
-        rrl_kv_block_bytes(c) / (size_t)c->layers * (size_t)rrl_slot_blocks(max_rows, max_seqs);
+        rrl_kv_block_bytes(c, RRL_F32) / (size_t)c->layers * (size_t)rrl_slot_blocks(max_rows, max_seqs);
     rrl_carver index = {0};
     rrl_slot_index_carve(NULL, &index, max_rows, max_seqs);
     rrl_activations_carve(e ? &e->a : NULL, carver, c, max_rows, true);
@@ -47,7 +47,7 @@ static void carve_engine(rrl_slot_engine *e, rrl_carver *carver, const rrl_model
     e->lse = columns[1];
     e->entropy = columns[2];
     e->dlogp = columns[3];
-    e->pool = (rrl_kv_pool){cache, 1, rrl_slot_blocks(max_rows, max_seqs), c->kv_heads, c->head_dim};
+    e->pool = (rrl_kv_pool){cache, 1, rrl_slot_blocks(max_rows, max_seqs), c->kv_heads, c->head_dim, RRL_F32};
     e->index_bytes = index.used;
     e->device_block = index_block;
 }

@@ -36,7 +36,8 @@ struct rrl_slot_engine {
     char *host_block, *device_block;
     size_t index_bytes;
     rrl_activations a;
-    rrl_kv_pool pool;                    /* one layer: filled and read by each layer in turn */
+    rrl_kv_pool pool;                    /* one layer: filled and read by each layer in turn; f32, which
+                                            holds rounded keys and values too */
     rrl_tensor scored, scratch;          /* [scores, hidden], [scores, RRL_VOCAB_BLOCK] */
     float *logp, *lse, *entropy, *dlogp; /* [scores] */
     rrl_slot_gradients g;

@@ -127,17 +127,20 @@ rrl_status rrl_engine_dtype(rrl_dtype *out, const rrl_config *config, const char
     return RRL_OK;
 }
 
+rrl_dtype rrl_engine_kv_dtype(const rrl_config *config, rrl_dtype dtype) {
+    int asked = config->generation.kv_dtype;
+    return asked == RRL_KV_BF16 || (asked == RRL_KV_AUTO && dtype == RRL_BF16) ? RRL_BF16 : RRL_F32;
+}
+
 static rrl_status open_model(rrl_engine *e, const rrl_team *team, const char *isa, int threads) {
     const rrl_config *c = e->config;
     int32_t longest = e->train.longest > e->test.longest ? e->train.longest : e->test.longest;
     rrl_dtype dtype = RRL_F32;
     if (c->model.device == RRL_DEVICE_CUDA)
         return RRL_FAIL(RRL_ERR_CONFIG, "model.device cuda: this build has no CUDA back end; use cpu or auto");
-    if (c->generation.kv_dtype == RRL_KV_BF16)
-        return RRL_FAIL(RRL_ERR_CONFIG, "generation.kv_dtype bfloat16: this version keeps keys and values in float32; "
-                        "use auto or float32");
     RRL_TRY(rrl_engine_dtype(&dtype, c, e->model_dir));
     RRL_TRY(rrl_cpu_open_dtype(&e->device, dtype, isa ? isa : "auto", rrl_engine_threads(c, threads, team)));
+    e->device->kv_dtype = rrl_engine_kv_dtype(c, dtype);
     RRL_TRY(rrl_model_open(&e->model, e->device, e->model_dir));
     memcpy(e->model_digest, rrl_model_digest(e->model), sizeof e->model_digest);
     return rrl_rollout_open(&e->rollout, e->model, (int32_t)c->generation.batch_limit,

@@ -42,6 +42,8 @@ void rrl_engine_close(rrl_engine **e);
 rrl_adapter_spec rrl_engine_adapter_spec(const rrl_config *config);
 /** Products of the engine: RRL_F32 or RRL_BF16, from model.dtype and, where that is auto, from the weights in model_dir. */
 rrl_status rrl_engine_dtype(rrl_dtype *out, const rrl_config *config, const char *model_dir);
+/** Keys and values of an engine with products in dtype: what generation.kv_dtype says; auto = as the products. */
+rrl_dtype rrl_engine_kv_dtype(const rrl_config *config, rrl_dtype dtype);
 /** Threads for this rank: given, else config, else OMP_NUM_THREADS, else the node's share: cores / ranks. */
 int rrl_engine_threads(const rrl_config *config, int given, const rrl_team *team);
 

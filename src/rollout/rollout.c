@@ -190,9 +190,9 @@ void rrl_rollout_close(rrl_rollout **out) {
     *out = NULL;
 }
 
-size_t rrl_rollout_bytes(const rrl_model_config *c, int32_t batch_limit, int32_t max_positions) {
+size_t rrl_rollout_bytes(const rrl_model_config *c, rrl_dtype kv, int32_t batch_limit, int32_t max_positions) {
     const int32_t context = context_of(c, max_positions), rows = batch_limit + PREFILL_ROWS;
-    return (size_t)pool_blocks(batch_limit, context) * rrl_kv_block_bytes(c) + rrl_workspace_bytes(c, rows) +
+    return (size_t)pool_blocks(batch_limit, context) * rrl_kv_block_bytes(c, kv) + rrl_workspace_bytes(c, rows) +
            rrl_step_batch_bytes(rows, batch_limit, blocks_of(context)) + rrl_drawer_bytes(c) +
            2 * (size_t)batch_limit * ((size_t)context + 1) * sizeof(int32_t);
 }

@@ -49,8 +49,8 @@ typedef struct rrl_rollout rrl_rollout;
  *  context (a larger one counts as the context). Borrowed model. */
 rrl_status rrl_rollout_open(rrl_rollout **out, rrl_model *m, int32_t batch_limit, int32_t max_positions);
 void rrl_rollout_close(rrl_rollout **r);
-/** Bytes of cache and buffers, for the memory plan. */
-size_t rrl_rollout_bytes(const rrl_model_config *c, int32_t batch_limit, int32_t max_positions);
+/** Bytes of cache and buffers, for the memory plan. kv: of keys and values. */
+size_t rrl_rollout_bytes(const rrl_model_config *c, rrl_dtype kv, int32_t batch_limit, int32_t max_positions);
 
 typedef rrl_status (*rrl_rollout_done)(void *context, const rrl_request *request, const rrl_completions *c);
 /** Generate all requests; done(context, request, completions) is called on this thread for each request when its last

@@ -1,7 +1,6 @@
 /* bf16 products by f32 fma, on v16: the bits of the tile instruction on any machine. Compiled once an instruction set.
  * Activations are bf16 values held as f32, so that a broadcast needs no conversion. */
-#include "device/cpu/bf16.h"
-#include "device/cpu/vec.h"
+#include "device/cpu/vec_bf16.h"
 
 /* The tile path borrows two functions of avx512. */
 #if defined(RRL_ISA_avx512)
@@ -17,65 +16,6 @@ enum { MAX_ROWS = 14, PAIRED_ROWS = 6 };
 enum { MAX_ROWS = 3, PAIRED_ROWS = 1 };
 #else
 enum { MAX_ROWS = 2, PAIRED_ROWS = 0 };
-#endif
-
-/* 16 pairs of bf16: the even ones, the odd ones. v16_rounded: the nearest bf16 values, as rrl_bf16_of. */
-#if defined(RRL_ISA_avx512)
-RRL_INLINE v16 v16_even(const uint16_t *p) {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_loadu_si512(p), 16));
-}
-RRL_INLINE v16 v16_odd(const uint16_t *p) {
-    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_loadu_si512(p), _mm512_set1_epi32((int)0xffff0000u)));
-}
-RRL_INLINE v16 v16_rounded(v16 x) {
-    __m512i u = _mm512_castps_si512(x), high = _mm512_set1_epi32((int)0xffff0000u);
-    __m512i tie = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
-    __m512i r = _mm512_and_si512(_mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), tie), high);
-    __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-    r = _mm512_mask_or_epi32(r, nan, _mm512_and_si512(u, high), _mm512_set1_epi32(0x400000));
-    __mmask16 tiny = _mm512_testn_epi32_mask(u, _mm512_set1_epi32(0x7f800000));
-    return _mm512_castsi512_ps(_mm512_mask_and_epi32(r, tiny, u, _mm512_set1_epi32((int)0x80000000u)));
-}
-#elif defined(RRL_ISA_avx2)
-RRL_INLINE __m256 v16_half_pairs(const uint16_t *p, const bool odd) {
-    __m256i u = _mm256_loadu_si256((const __m256i *)p);
-    return _mm256_castsi256_ps(odd ? _mm256_and_si256(u, _mm256_set1_epi32((int)0xffff0000u))
-                                   : _mm256_slli_epi32(u, 16));
-}
-RRL_INLINE v16 v16_even(const uint16_t *p) {
-    return (v16){v16_half_pairs(p, false), v16_half_pairs(p + 16, false)};
-}
-RRL_INLINE v16 v16_odd(const uint16_t *p) {
-    return (v16){v16_half_pairs(p, true), v16_half_pairs(p + 16, true)};
-}
-RRL_INLINE __m256 v16_half_rounded(__m256 x) {
-    __m256i u = _mm256_castps_si256(x), high = _mm256_set1_epi32((int)0xffff0000u);
-    __m256i tie = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
-    __m256i r = _mm256_and_si256(_mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), tie), high);
-    __m256i quiet = _mm256_or_si256(_mm256_and_si256(u, high), _mm256_set1_epi32(0x400000));
-    r = _mm256_blendv_epi8(r, quiet, _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
-    __m256i exponent = _mm256_and_si256(u, _mm256_set1_epi32(0x7f800000));
-    __m256i zero = _mm256_and_si256(u, _mm256_set1_epi32((int)0x80000000u));
-    return _mm256_castsi256_ps(_mm256_blendv_epi8(r, zero, _mm256_cmpeq_epi32(exponent, _mm256_setzero_si256())));
-}
-RRL_INLINE v16 v16_rounded(v16 x) {
-    return (v16){v16_half_rounded(x.lo), v16_half_rounded(x.hi)};
-}
-#else
-RRL_INLINE v16 v16_even(const uint16_t *p) {
-    float x[RRL_LANES];
-    for (int l = 0; l < RRL_LANES; ++l) x[l] = rrl_bf16_value(p[2 * l]);
-    return v16_load(x);
-}
-RRL_INLINE v16 v16_odd(const uint16_t *p) {
-    return v16_even(p + 1);
-}
-RRL_INLINE v16 v16_rounded(v16 x) {
-    float r[RRL_LANES];
-    v16_store(r, x);
-    for (int l = 0; l < RRL_LANES; ++l) r[l] = rrl_bf16_value(rrl_bf16_of(r[l]));
-    return v16_load(r);
-}
 #endif
 
 /* A store to an aligned place that is not to be kept in the caches, where there is one. */

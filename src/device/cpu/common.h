@@ -20,6 +20,15 @@ static inline bool rrl_dropout_on(const rrl_lora_args *args) {
     return args->dropout && args->dropout->p > 0.0f;
 }
 
+/* Bytes of the K and the V tile of a kv head in a block; the tiles themselves, V half of that behind K. */
+static inline int64_t rrl_kv_tile_bytes(const rrl_kv_pool *p) {
+    return 2 * (int64_t)p->head_dim * RRL_KV_BLOCK * (p->dtype == RRL_BF16 ? 2 : 4);
+}
+static inline void *rrl_kv_tile(const rrl_kv_pool *p, int32_t layer, int32_t block, int32_t head) {
+    int64_t tile = ((int64_t)layer * p->n_blocks + block) * p->n_kv_heads + head;
+    return (char *)p->data + tile * rrl_kv_tile_bytes(p);
+}
+
 /* Log-sum-exp of a stretch of the vocabulary: max of z, sum of exp(z - max), sum of exp(z - max) (z - max).
  */
 typedef struct {

@@ -109,7 +109,8 @@ void rrl_device_close(rrl_device **d) {
 }
 
 const char *rrl_device_numeric_path(const rrl_device *d) {
-    return ((const rrl_cpu *)d->state)->bf16.engine.kernels ? "bf16-tile" : "f32-asc";
+    static const char *const names[2][2] = {{"f32-asc", "f32-asc/kv-bf16"}, {"bf16-tile", "bf16-tile/kv-bf16"}};
+    return names[((const rrl_cpu *)d->state)->bf16.engine.kernels != NULL][d->kv_dtype == RRL_BF16];
 }
 
 const char *rrl_device_isa(const rrl_device *d) {

@@ -6,6 +6,7 @@
 
 #include "base/exactmath.h"
 #include "base/memory.h"
+#include "device/cpu/common.h"
 #include "device/cpu/cpu.h"
 
 static rrl_cpu *cpu_of(const rrl_device *d) {
@@ -135,6 +136,13 @@ static rrl_status op_rope(rrl_device *d, rrl_tensor x, int32_t n_heads, int32_t 
     return RRL_OK;
 }
 
+static rrl_status op_round(rrl_device *d, rrl_tensor x, rrl_dtype dtype) {
+    RRL_TRY(check(dtype == RRL_F32 || dtype == RRL_BF16, "round's type"));
+    rrl_round_job job = {x};
+    if (dtype == RRL_BF16) run_round(d, &job, x.rows, (double)x.rows * (double)x.cols);
+    return RRL_OK;
+}
+
 static rrl_status op_kv_write(rrl_device *d, const rrl_kv_pool *pool, int32_t layer, rrl_tensor k,
                               rrl_tensor v, const rrl_kv_writes *w) {
     RRL_TRY(
@@ -146,11 +154,11 @@ static rrl_status op_kv_write(rrl_device *d, const rrl_kv_pool *pool, int32_t la
 
 static rrl_status op_kv_copy(rrl_device *d, const rrl_kv_pool *pool, const int32_t *from, const int32_t *to,
                              int32_t n) {
-    size_t block = (size_t)pool->n_kv_heads * 2 * (size_t)pool->head_dim * RRL_KV_BLOCK;
+    size_t block = (size_t)rrl_kv_tile_bytes(pool) * (size_t)pool->n_kv_heads;
     for (int32_t layer = 0; layer < pool->n_layers; ++layer) {
-        float *blocks = pool->data + (size_t)layer * (size_t)pool->n_blocks * block;
+        char *blocks = rrl_kv_tile(pool, layer, 0, 0);
         for (int32_t i = 0; i < n; ++i)
-            memcpy(blocks + (size_t)to[i] * block, blocks + (size_t)from[i] * block, block * sizeof(float));
+            memcpy(blocks + (size_t)to[i] * block, blocks + (size_t)from[i] * block, block);
     }
     return RRL_OK;
 }
@@ -387,6 +395,7 @@ const rrl_device_ops rrl_cpu_ops = {
     .linear = op_linear,
     .lora = op_lora,
     .rope = op_rope,
+    .round = op_round,
     .kv_write = op_kv_write,
     .kv_copy = op_kv_copy,
     .attention = op_attention,

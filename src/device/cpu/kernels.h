@@ -47,6 +47,10 @@ typedef struct { /* unit: row */
     bool inverse;
 } rrl_rope_job;
 
+typedef struct { /* unit: row; to bf16 */
+    rrl_tensor x;
+} rrl_round_job;
+
 typedef struct { /* unit: write */
     const rrl_kv_pool *pool;
     int32_t layer;
@@ -180,6 +184,7 @@ typedef struct { /* unit: RRL_SQUARES_BLOCK elements; the block sums are added i
     X(linear, rrl_linear_job)                                                                                \
     X(lora, rrl_lora_job)                                                                                    \
     X(rope, rrl_rope_job)                                                                                    \
+    X(round, rrl_round_job)                                                                                  \
     X(kv_write, rrl_kv_write_job)                                                                            \
     X(attention, rrl_attention_job)                                                                          \
     X(swiglu, rrl_swiglu_job)                                                                                \

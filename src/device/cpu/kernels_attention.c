@@ -1,6 +1,7 @@
 /* Attention over the paged cache: queries of one kv head, up to four at a time, against tiles of 32 keys.
  * Lanes are keys for the scores and head dimensions for the values. */
 #include "device/cpu/gemm.h"
+#include "device/cpu/vec_bf16.h"
 
 enum { SET = RRL_CHAIN_ROWS };
 
@@ -88,9 +89,18 @@ static void key_block(query_set *set, const float *kt, int dim, int first, float
     RRL_KERNEL(chains)(&c);
 }
 
+/* A K tile and the V tile behind it as f32; a pool of f32 has them so. */
+static const float *tiles(float *room, const rrl_kv_pool *p, const void *from) {
+    int64_t n = 2 * (int64_t)p->head_dim * RRL_KV_BLOCK;
+    if (p->dtype == RRL_F32) return from;
+    for (int64_t i = 0; i < n; i += RRL_LANES) v16_store(room + i, v16_widen((const uint16_t *)from + i));
+    return room;
+}
+
 /* Queries (row, head) [at, at + n) of a run of rows of one sequence, counted row by row, head by head. */
 static void run_set(const rrl_attention_job *j, int64_t row0, int head0, int group, int at, int n) {
     query_set set;
+    float room[2 * RRL_MAX_HEAD_DIM * RRL_KV_BLOCK];
     int dim = j->pool->head_dim, most = 0;
     int32_t kv_head = head0 / group;
     set.n = n;
@@ -105,9 +115,8 @@ static void run_set(const rrl_attention_job *j, int64_t row0, int head0, int gro
     }
     const int32_t *table = j->table->table + (int64_t)j->b->row_seq[row0] * j->table->stride;
     for (int first = 0; first < most; first += RRL_KV_BLOCK) {
-        int64_t block = (int64_t)j->layer * j->pool->n_blocks + table[first / RRL_KV_BLOCK];
-        int64_t tile = block * j->pool->n_kv_heads + kv_head;
-        key_block(&set, j->pool->data + tile * 2 * dim * RRL_KV_BLOCK, dim, first, j->scale);
+        const void *tile = rrl_kv_tile(j->pool, j->layer, table[first / RRL_KV_BLOCK], kv_head);
+        key_block(&set, tiles(room, j->pool, tile), dim, first, j->scale);
     }
     for (int i = 0; i < n; ++i) {
         int64_t row = row0 + (at + i) / group;

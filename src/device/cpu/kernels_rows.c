@@ -1,6 +1,7 @@
 /* Norms, rotations and element-wise ops. Loops without lanes are left to the compiler: no contraction is
  * allowed, fmaf is written out, so it may vectorise but not change a bit. */
 #include "device/cpu/gemm.h"
+#include "device/cpu/vec_bf16.h"
 
 void RRL_KERNEL(embed)(const rrl_embed_job *j, int64_t begin, int64_t end) {
     /* the transposed form holds a row of W in stretches of 32, the forward form strewn */
@@ -139,15 +140,39 @@ void RRL_KERNEL(sum_squares)(const rrl_sum_squares_job *j, int64_t begin, int64_
     }
 }
 
+void RRL_KERNEL(round)(const rrl_round_job *j, int64_t begin, int64_t end) {
+    int64_t last = end * j->x.cols;
+    for (int64_t i = begin * j->x.cols; i < last; i += RRL_LANES) {
+        int left = v16_left(i, last);
+        v16_store_left(j->x.data + i, v16_rounded(v16_load_left(j->x.data + i, left)), left);
+    }
+}
+
+/* Column `at` of a K tile and row `at` of the V tile behind it. */
+static void put_f32(float *k, int64_t at, const float *key, const float *value, int32_t dim) {
+    for (int32_t d = 0; d < dim; ++d) k[d * RRL_KV_BLOCK + at] = key[d];
+    memcpy(k + dim * RRL_KV_BLOCK + at * dim, value, (size_t)dim * sizeof(float));
+}
+
+static void put_bf16(uint16_t *k, int64_t at, const float *key, const float *value, int32_t dim) {
+    uint16_t *v = k + dim * RRL_KV_BLOCK + at * dim, column[RRL_LANES];
+    for (int32_t d = 0; d < dim; d += RRL_LANES) {
+        int left = v16_left(d, dim);
+        v16_narrow(column, v16_rounded(v16_load_left(key + d, left)));
+        for (int l = 0; l < left; ++l) k[(d + l) * RRL_KV_BLOCK + at] = column[l];
+        v16_narrow_left(v + d, v16_rounded(v16_load_left(value + d, left)), left);
+    }
+}
+
 void RRL_KERNEL(kv_write)(const rrl_kv_write_job *j, int64_t begin, int64_t end) {
     int32_t dim = j->pool->head_dim;
     for (int64_t i = begin; i < end; ++i)
         for (int32_t h = 0; h < j->pool->n_kv_heads; ++h) {
-            int64_t tile =
-                ((int64_t)j->layer * j->pool->n_blocks + j->writes->block[i]) * j->pool->n_kv_heads + h;
             int64_t at = j->writes->at[i], from = j->writes->row[i] * j->k.cols + h * dim;
-            float *k = j->pool->data + tile * 2 * dim * RRL_KV_BLOCK, *v = k + dim * RRL_KV_BLOCK;
-            for (int32_t d = 0; d < dim; ++d) k[d * RRL_KV_BLOCK + at] = j->k.data[from + d];
-            memcpy(v + at * dim, j->v.data + from, (size_t)dim * sizeof(float));
+            void *tile = rrl_kv_tile(j->pool, j->layer, j->writes->block[i], h);
+            if (j->pool->dtype == RRL_BF16)
+                put_bf16(tile, at, j->k.data + from, j->v.data + from, dim);
+            else
+                put_f32(tile, at, j->k.data + from, j->v.data + from, dim);
         }
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "device/cpu/bf16.h"
 #include "device/cpu/common.h"
 #include "device/cpu/reference.h"
 
@@ -100,21 +101,31 @@ static void rope(const rrl_rope_job *j, int64_t begin, int64_t end) {
     }
 }
 
-/* The K tile of (layer, block, kv head); its V tile follows head_dim * RRL_KV_BLOCK later. */
-static float *kv_tile(const rrl_kv_pool *p, int32_t layer, int32_t block, int32_t head) {
-    int64_t index = ((int64_t)layer * p->n_blocks + block) * p->n_kv_heads + head;
-    return p->data + index * 2 * p->head_dim * RRL_KV_BLOCK;
+static void round_rows(const rrl_round_job *j, int64_t begin, int64_t end) {
+    for (int64_t i = begin * j->x.cols; i < end * j->x.cols; ++i)
+        j->x.data[i] = rrl_bf16_value(rrl_bf16_of(j->x.data[i]));
+}
+
+/* Number i of a K tile and the V tile behind it. */
+static void kv_put(const rrl_kv_pool *p, void *tile, int64_t i, float x) {
+    if (p->dtype == RRL_BF16)
+        ((uint16_t *)tile)[i] = rrl_bf16_of(x);
+    else
+        ((float *)tile)[i] = x;
+}
+static float kv_at(const rrl_kv_pool *p, const void *tile, int64_t i) {
+    return p->dtype == RRL_BF16 ? rrl_bf16_value(((const uint16_t *)tile)[i]) : ((const float *)tile)[i];
 }
 
 static void kv_write(const rrl_kv_write_job *j, int64_t begin, int64_t end) {
     int32_t dim = j->pool->head_dim;
     for (int64_t i = begin; i < end; ++i)
         for (int32_t h = 0; h < j->pool->n_kv_heads; ++h) {
-            float *tile = kv_tile(j->pool, j->layer, j->writes->block[i], h);
+            void *tile = rrl_kv_tile(j->pool, j->layer, j->writes->block[i], h);
             int64_t at = j->writes->at[i], from = j->writes->row[i] * j->k.cols + h * dim;
             for (int32_t d = 0; d < dim; ++d) {
-                tile[d * RRL_KV_BLOCK + at] = j->k.data[from + d];
-                tile[dim * RRL_KV_BLOCK + at * dim + d] = j->v.data[from + d];
+                kv_put(j->pool, tile, d * RRL_KV_BLOCK + at, j->k.data[from + d]);
+                kv_put(j->pool, tile, dim * RRL_KV_BLOCK + at * dim + d, j->v.data[from + d]);
             }
         }
 }
@@ -127,13 +138,12 @@ static void attention_row(const rrl_attention_job *j, int64_t row, int32_t head)
     int32_t n_keys = j->b->position[row] + 1;
     float o[RRL_MAX_HEAD_DIM] = {0}, lane[RRL_LANES] = {0}, m = -INFINITY;
     for (int32_t first = 0; first < n_keys; first += RRL_KV_BLOCK) {
-        const float *kt = kv_tile(j->pool, j->layer, table[first / RRL_KV_BLOCK], kv_head);
-        const float *vt = kt + dim * RRL_KV_BLOCK;
+        const void *tile = rrl_kv_tile(j->pool, j->layer, table[first / RRL_KV_BLOCK], kv_head);
         int n = (int)rrl_min(RRL_KV_BLOCK, n_keys - first);
         float p[RRL_KV_BLOCK], m_new = m;
         for (int i = 0; i < n; ++i) {
             float s = 0.0f;
-            for (int32_t d = 0; d < dim; ++d) s = fmaf(q[d], kt[d * RRL_KV_BLOCK + i], s);
+            for (int32_t d = 0; d < dim; ++d) s = fmaf(q[d], kv_at(j->pool, tile, d * RRL_KV_BLOCK + i), s);
             p[i] = s * j->scale;
             m_new = p[i] > m_new ? p[i] : m_new;
         }
@@ -145,7 +155,8 @@ static void attention_row(const rrl_attention_job *j, int64_t row, int32_t head)
         }
         for (int32_t d = 0; d < dim; ++d) {
             o[d] *= a;
-            for (int i = 0; i < n; ++i) o[d] = fmaf(p[i], vt[i * dim + d], o[d]);
+            for (int i = 0; i < n; ++i)
+                o[d] = fmaf(p[i], kv_at(j->pool, tile, dim * RRL_KV_BLOCK + i * dim + d), o[d]);
         }
         m = m_new;
     }
@@ -239,6 +250,7 @@ const rrl_kernels rrl_kernels_reference = {
     .linear = linear,
     .lora = lora,
     .rope = rope,
+    .round = round_rows,
     .kv_write = kv_write,
     .attention = attention,
     .swiglu = swiglu,
