@@ -106,7 +106,9 @@ rrl_bf16_weight rrl_bf16_shape(int64_t n, int64_t k);
 size_t rrl_bf16_bytes(const rrl_bf16_weight *w);
 /** Panels [p, p + count) of w as a matrix of its own. */
 rrl_bf16_weight rrl_bf16_panels(const rrl_bf16_weight *w, int64_t p, int64_t count);
-rrl_status rrl_bf16_pack(rrl_weight **out, rrl_pool *pool, const void *src, rrl_dtype dtype, int64_t n, int64_t k);
+/** As rrl_weight_view_cpu and rrl_weight_fill_cpu; room of rrl_bf16_bytes. Padding must be zero already. */
+rrl_status rrl_bf16_view(rrl_weight **out, void *room, int64_t n, int64_t k);
+void rrl_bf16_fill(const rrl_weight *w, rrl_pool *pool, const void *src, rrl_dtype dtype);
 /** y[0..k) = row n, exact. */
 void rrl_bf16_row(float *y, const rrl_bf16_weight *w, int64_t n);
 

@@ -43,8 +43,17 @@ void rrl_bf16_close(rrl_bf16_state *s) {
     *s = (rrl_bf16_state){0};
 }
 
-static rrl_status weight_pack(rrl_device *d, rrl_weight **out, const void *src, rrl_dtype dtype, int64_t n, int64_t k) {
-    return rrl_bf16_pack(out, cpu_of(d)->pool, src, dtype, n, k);
+static size_t weight_bytes(const rrl_device *d, int64_t n, int64_t k) {
+    return rrl_cpu_weight_bytes_bf16(n, k);
+}
+
+static rrl_status weight_view(rrl_device *d, rrl_weight **out, void *room, int64_t n, int64_t k) {
+    return rrl_bf16_view(out, room, n, k);
+}
+
+static rrl_status weight_fill(rrl_device *d, const rrl_weight *w, const void *src, rrl_dtype dtype) {
+    rrl_bf16_fill(w, cpu_of(d)->pool, src, dtype);
+    return RRL_OK;
 }
 
 static rrl_status embed(rrl_device *d, rrl_tensor y, const rrl_weight *w, const rrl_batch *b) {
@@ -203,7 +212,9 @@ static rrl_status lm_backward(rrl_device *d, rrl_tensor dx, rrl_tensor x, const 
 }
 
 void rrl_bf16_install(rrl_device_ops *ops) {
-    ops->weight_pack = weight_pack;
+    ops->weight_bytes = weight_bytes;
+    ops->weight_view = weight_view;
+    ops->weight_fill = weight_fill;
     ops->embed = embed;
     ops->linear = linear;
     ops->linear_backward = linear_backward;

@@ -1,7 +1,4 @@
 /* Packing bf16 weights and reading them back; the flush-to-zero switch. Plain C, one copy for all paths. */
-#include <stdlib.h>
-
-#include "base/memory.h"
 #include "device/cpu/bf16.h"
 #include "device/cpu/weight.h"
 
@@ -82,23 +79,18 @@ static void pack_panels(const void *job, int64_t begin, int64_t end) {
                           j->w.k - k < RRL_BF16_STEP ? j->w.k - k : RRL_BF16_STEP);
 }
 
-rrl_status rrl_bf16_pack(rrl_weight **out, rrl_pool *pool, const void *src, rrl_dtype dtype, int64_t n, int64_t k) {
-    rrl_status rc = RRL_OK;
+rrl_status rrl_bf16_view(rrl_weight **out, void *room, int64_t n, int64_t k) {
     rrl_weight *w = NULL;
-    pack_job job = {rrl_bf16_shape(n, k), src, dtype};
-    if (n < 1 || k < 1)
-        return RRL_FAIL(RRL_ERR_RANGE, "a weight of %lld x %lld cannot be packed", (long long)n, (long long)k);
-    RRL_GOTO(rrl_alloc(&w, 1, sizeof *w, "weight"));
-    w->n = n;
-    w->k = k;
-    RRL_GOTO(rrl_alloc_aligned(&job.w.t, rrl_bf16_bytes(&job.w), 1, "packed weights"));
-    w->tiles = job.w.t;
-    rrl_pool_run(pool, pack_panels, &job, job.w.panels, 4);
+    RRL_TRY(rrl_weight_view_cpu(&w, NULL, n, k));
+    w->tiles = room;
     *out = w;
-    w = NULL;
-done:
-    rrl_weight_free_cpu(&w);
-    return rc;
+    return RRL_OK;
+}
+
+void rrl_bf16_fill(const rrl_weight *w, rrl_pool *pool, const void *src, rrl_dtype dtype) {
+    pack_job job = {rrl_bf16_shape(w->n, w->k), src, dtype};
+    job.w.t = w->tiles;
+    rrl_pool_run(pool, pack_panels, &job, job.w.panels, 4);
 }
 
 void rrl_bf16_row(float *y, const rrl_bf16_weight *w, int64_t n) {

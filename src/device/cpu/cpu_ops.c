@@ -77,9 +77,36 @@ static rrl_status op_sync(rrl_device *d) {
     return RRL_OK;
 }
 
+static size_t op_weight_bytes(const rrl_device *d, int64_t n, int64_t k) {
+    return rrl_cpu_weight_bytes(n, k);
+}
+
+static rrl_status op_weight_view(rrl_device *d, rrl_weight **out, void *room, int64_t n, int64_t k) {
+    return rrl_weight_view_cpu(out, room, n, k);
+}
+
+static rrl_status op_weight_fill(rrl_device *d, const rrl_weight *w, const void *src, rrl_dtype dtype) {
+    rrl_weight_fill_cpu(w, cpu_of(d)->pool, src, dtype);
+    return RRL_OK;
+}
+
+/* In room of its own; of either path. */
 static rrl_status op_weight_pack(rrl_device *d, rrl_weight **out, const void *src, rrl_dtype dtype, int64_t n,
                                  int64_t k) {
-    return rrl_weight_pack_cpu(out, src, dtype, n, k);
+    rrl_status rc = RRL_OK;
+    void *room = NULL;
+    rrl_weight *w = NULL;
+    RRL_GOTO(rrl_alloc_aligned(&room, d->ops->weight_bytes(d, n, k), 1, "packed weights"));
+    RRL_GOTO(d->ops->weight_view(d, &w, room, n, k));
+    w->owned = room;
+    room = NULL;
+    RRL_GOTO(d->ops->weight_fill(d, w, src, dtype));
+    *out = w;
+    w = NULL;
+done:
+    free(room);
+    rrl_weight_free_cpu(&w);
+    return rc;
 }
 
 static void op_weight_free(rrl_device *d, rrl_weight **w) {
@@ -103,18 +130,17 @@ static rrl_status op_rms_norm(rrl_device *d, rrl_tensor y, rrl_tensor x, const f
 }
 
 /* Rows in chunks, so that they stay in the second cache while the panels pass. */
-static void linear(rrl_device *d, rrl_tensor y, rrl_tensor x, const rrl_packed *w, const float *bias,
-                   bool accumulate) {
-    enum { CHUNK = 256 };
-    rrl_linear_job job = {y, x, w, bias, accumulate, CHUNK};
-    int64_t units = blocks_of(x.rows, CHUNK) * rrl_panels(w->n);
-    run_linear(d, &job, units, (double)x.rows * (double)w->n * (double)w->k);
+enum { LINEAR_CHUNK = 256 };
+
+static void linear(rrl_device *d, const rrl_linear_job *j) {
+    int64_t units = blocks_of(j->x.rows, j->chunk) * rrl_panels(j->y.cols);
+    run_linear(d, j, units, (double)j->x.rows * (double)j->w->n * (double)j->w->k);
 }
 
 static rrl_status op_linear(rrl_device *d, rrl_tensor y, rrl_tensor x, const rrl_weight *w,
                             const float *bias) {
     RRL_TRY(check(x.cols == w->k && y.cols == w->n && x.rows == y.rows, "linear's input or output"));
-    linear(d, y, x, &w->forward, bias, false);
+    linear(d, &(rrl_linear_job){.y = y, .x = x, .w = w, .bias = bias, .chunk = LINEAR_CHUNK});
     return RRL_OK;
 }
 
@@ -275,7 +301,8 @@ static rrl_status op_rms_norm_backward(rrl_device *d, rrl_tensor dx, rrl_tensor 
 static rrl_status op_linear_backward(rrl_device *d, rrl_tensor dx, rrl_tensor dy, const rrl_weight *w,
                                      bool accumulate) {
     RRL_TRY(check(dx.cols == w->k && dy.cols == w->n && dx.rows == dy.rows, "linear_backward's operands"));
-    linear(d, dx, dy, &w->backward, NULL, accumulate);
+    linear(d, &(rrl_linear_job){.y = dx, .x = dy, .w = w, .turned = true, .accumulate = accumulate,
+                                .chunk = LINEAR_CHUNK});
     return RRL_OK;
 }
 
@@ -390,6 +417,9 @@ const rrl_device_ops rrl_cpu_ops = {
     .sync = op_sync,
     .weight_pack = op_weight_pack,
     .weight_free = op_weight_free,
+    .weight_bytes = op_weight_bytes,
+    .weight_view = op_weight_view,
+    .weight_fill = op_weight_fill,
     .embed = op_embed,
     .rms_norm = op_rms_norm,
     .linear = op_linear,

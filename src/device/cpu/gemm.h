@@ -5,14 +5,16 @@
 #include "device/cpu/kernels.h"
 #include "device/cpu/vec.h"
 
-/* y [rows, n] (ldy) = or += x [rows, k] (ldx) times k numbers, from k_first on, of each packed output. */
+/* y [rows, n] (ldy) = or += x [rows, k] (ldx) times the k numbers of each output: w is the packing of [n,k] or, with
+ * `turned`, of the transpose [k,n]. */
 typedef struct {
     float *y;
     int64_t ldy;
     const float *x;
     int64_t ldx, rows;
-    const float *w; /* packed */
-    int64_t n, k, k_stride, k_first;
+    const float *w; /* at its first panel */
+    int64_t n, k;
+    bool turned;
     const float *bias; /* NULL = 0; [n] */
     bool accumulate;   /* start from y; bias is not used */
 } rrl_gemm;

@@ -25,9 +25,10 @@ typedef struct { /* unit: row */
     float eps;
 } rrl_rms_norm_job;
 
-typedef struct { /* unit: panel of a chunk of rows, chunk-major: unit = chunk * panels + panel */
+typedef struct { /* unit: panel of y's columns for a chunk of rows, chunk-major: unit = chunk * panels + panel */
     rrl_tensor y, x;
-    const rrl_packed *w;
+    const rrl_weight *w;
+    bool turned; /* the product with W^T */
     const float *bias;
     bool accumulate; /* start from y */
     int64_t chunk;   /* rows a chunk */

@@ -1,4 +1,6 @@
-/* Matrix products: blocks of rows x panels in registers, every output one ascending fma chain over k. */
+/* Matrix products: blocks of rows x panels in registers, every output one ascending fma chain over k. Where the
+ * product is with the transpose, a panel's block of k is turned first and then serves all rows: 1 move for each
+ * `rows` multiply-adds, so no second copy of the weights is kept. */
 #include "device/cpu/gemm.h"
 
 /* Rows x vectors of 16 outputs held in registers: 14 x 2 of 32 zmm, 6 x 1 of two ymm each. */
@@ -49,14 +51,49 @@ RRL_INLINE void block(const rrl_gemm *g, float *y, const float *x, const float *
         }
 }
 
-/* Rows [row, row + rows) of one panel, one block of k. */
-static void rows_of_panel(const rrl_gemm *g, int64_t row, int rows, int64_t panel, int64_t k0, int64_t k1,
-                          bool from_y) {
+/* 8 x 8 numbers turned; rows of both are RRL_PANEL apart. */
+typedef float v8 __attribute__((vector_size(32)));
+RRL_INLINE void turn8(float *to, const float *from) {
+    v8 r[8], s[8], t[8];
+    for (int i = 0; i < 8; ++i) memcpy(&r[i], from + i * RRL_PANEL, sizeof r[i]);
+    for (int i = 0; i < 8; i += 2) {
+        s[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+        s[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+    for (int i = 0; i < 8; i += 4)
+        for (int h = 0; h < 2; ++h) {
+            t[i + 2 * h] = __builtin_shufflevector(s[i + h], s[i + 2 + h], 0, 1, 8, 9, 4, 5, 12, 13);
+            t[i + 2 * h + 1] = __builtin_shufflevector(s[i + h], s[i + 2 + h], 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+    for (int i = 0; i < 4; ++i) {
+        v8 low = __builtin_shufflevector(t[i], t[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        v8 high = __builtin_shufflevector(t[i], t[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+        memcpy(to + i * RRL_PANEL, &low, sizeof low);
+        memcpy(to + (i + 4) * RRL_PANEL, &high, sizeof high);
+    }
+}
+
+/* Numbers [k0, k1) of a panel of outputs, from the packing of the transpose: there its panels lie along k. */
+static void turn(float *to, const rrl_gemm *g, int64_t panel, int64_t k0, int64_t k1) {
+    const int64_t columns = rrl_min(RRL_PANEL, g->n - panel * RRL_PANEL), whole = columns / 8 * 8;
+    for (int64_t k = k0; k < k1; k += RRL_PANEL, to += RRL_PANEL * RRL_PANEL) {
+        const float *from = g->w + (k / RRL_PANEL * g->n + panel * RRL_PANEL) * RRL_PANEL; /* [column][32 of k] */
+        for (int64_t c = 0; c < whole; c += 8)
+            for (int64_t i = 0; i < RRL_PANEL; i += 8) turn8(to + i * RRL_PANEL + c, from + c * RRL_PANEL + i);
+        for (int64_t c = whole; c < RRL_PANEL; ++c)
+            for (int64_t i = 0; i < RRL_PANEL; ++i)
+                to[i * RRL_PANEL + c] = c < columns ? from[c * RRL_PANEL + i] : 0.0f;
+    }
+}
+
+/* Rows [row, row + rows) of one panel, one block of k; w at that block. */
+static void rows_of_panel(const rrl_gemm *g, int64_t row, int rows, int64_t panel, const float *w_block, int64_t k0,
+                          int64_t k1, bool from_y) {
     for (int64_t c = 0; c < RRL_PANEL && panel * RRL_PANEL + c < g->n; c += VECTORS * RRL_LANES) {
         int64_t n0 = panel * RRL_PANEL + c, columns = g->n - n0;
         float *y = g->y + row * g->ldy + n0;
         const float *x = g->x + row * g->ldx + k0;
-        const float *w = g->w + (panel * g->k_stride + g->k_first + k0) * RRL_PANEL + c;
+        const float *w = w_block + c;
         const float *bias = g->bias ? g->bias + n0 : NULL;
         switch (rows) {
 #define CASE(m)                                                                                              \
@@ -89,18 +126,21 @@ static void rows_of_panel(const rrl_gemm *g, int64_t row, int rows, int64_t pane
 void RRL_KERNEL(gemm)(const rrl_gemm *g, int64_t panel0, int64_t panel1) {
     /* blocks of equal height: 16 rows are 8 + 8, not 14 + 2 */
     int64_t n_blocks = (g->rows + MAX_ROWS - 1) / MAX_ROWS;
+    _Alignas(64) float turned[K_BLOCK * RRL_PANEL];
     for (int64_t panel = panel0; panel < panel1; ++panel)
         for (int64_t k0 = 0; k0 < g->k; k0 += K_BLOCK) {
             int64_t k1 = rrl_min(k0 + K_BLOCK, g->k);
+            const float *w = g->turned ? turned : g->w + (panel * g->k + k0) * RRL_PANEL;
+            if (g->turned) turn(turned, g, panel, k0, k1);
             for (int64_t i = 0; i < n_blocks; ++i) {
                 int64_t row = g->rows * i / n_blocks, next = g->rows * (i + 1) / n_blocks;
-                rows_of_panel(g, row, (int)(next - row), panel, k0, k1, k0 > 0 || g->accumulate);
+                rows_of_panel(g, row, (int)(next - row), panel, w, k0, k1, k0 > 0 || g->accumulate);
             }
         }
 }
 
 void RRL_KERNEL(linear)(const rrl_linear_job *j, int64_t begin, int64_t end) {
-    int64_t panels = rrl_panels(j->w->n);
+    int64_t panels = rrl_panels(j->y.cols);
     for (int64_t unit = begin; unit < end; ++unit) {
         int64_t row = unit / panels * j->chunk;
         rrl_gemm g = {.y = j->y.data + row * j->y.cols,
@@ -108,10 +148,10 @@ void RRL_KERNEL(linear)(const rrl_linear_job *j, int64_t begin, int64_t end) {
                       .x = j->x.data + row * j->x.cols,
                       .ldx = j->x.cols,
                       .rows = rrl_min(j->chunk, j->x.rows - row),
-                      .w = j->w->data,
-                      .n = j->w->n,
-                      .k = j->w->k,
-                      .k_stride = j->w->k,
+                      .w = j->w->panels,
+                      .n = j->y.cols,
+                      .k = j->x.cols,
+                      .turned = j->turned,
                       .bias = j->bias,
                       .accumulate = j->accumulate};
         RRL_KERNEL(gemm)(&g, unit % panels, unit % panels + 1);

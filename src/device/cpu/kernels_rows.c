@@ -4,13 +4,11 @@
 #include "device/cpu/vec_bf16.h"
 
 void RRL_KERNEL(embed)(const rrl_embed_job *j, int64_t begin, int64_t end) {
-    /* the transposed form holds a row of W in stretches of 32, the forward form strewn */
-    const rrl_packed *w = &j->w->backward;
     for (int64_t i = begin; i < end; ++i) {
-        const float *from = w->data + (int64_t)j->b->token[i] * RRL_PANEL;
+        const int64_t token = j->b->token[i];
+        const float *from = j->w->panels + token / RRL_PANEL * j->w->k * RRL_PANEL + token % RRL_PANEL;
         float *to = j->y.data + i * j->y.cols;
-        for (int64_t c = 0; c < j->y.cols; c += RRL_PANEL)
-            memcpy(to + c, from + c * w->k, (size_t)rrl_min(RRL_PANEL, j->y.cols - c) * sizeof(float));
+        for (int64_t c = 0; c < j->y.cols; ++c) to[c] = from[c * RRL_PANEL];
     }
 }
 

@@ -34,17 +34,16 @@ float RRL_KERNEL(row_logp)(const float *logits, int64_t n, float t, int32_t toke
 }
 
 /* Logits of vocabulary [v, v + n) for `rows` rows, into scratch. */
-static void logits_block(float *scratch, const float *x, int64_t hidden, int64_t rows, const rrl_packed *w,
+static void logits_block(float *scratch, const float *x, int64_t hidden, int64_t rows, const rrl_weight *w,
                          int64_t v, int64_t n) {
     rrl_gemm g = {.y = scratch,
                   .ldy = RRL_VOCAB_BLOCK,
                   .x = x,
                   .ldx = hidden,
                   .rows = rows,
-                  .w = w->data + v * hidden, /* whole panels: a block is a multiple of 32 */
+                  .w = w->panels + v * hidden, /* whole panels: a block is a multiple of 32 */
                   .n = n,
-                  .k = hidden,
-                  .k_stride = hidden};
+                  .k = hidden};
     RRL_KERNEL(gemm)(&g, 0, rrl_panels(n));
 }
 
@@ -56,7 +55,7 @@ static void score_rows(const rrl_lm_score_job *j, int64_t row, int64_t rows) {
         if (j->product)
             j->product->logits(j->product, scratch, row, rows, v, n);
         else
-            logits_block(scratch, j->x.data + row * j->x.cols, j->x.cols, rows, &j->w->forward, v, n);
+            logits_block(scratch, j->x.data + row * j->x.cols, j->x.cols, rows, j->w, v, n);
         for (int64_t i = 0; i < rows; ++i) {
             const float *logits = scratch + i * RRL_VOCAB_BLOCK;
             float t = rrl_score_temperature(j->temperature[row + i]);
@@ -99,7 +98,7 @@ static void lm_backward_rows(const rrl_lm_backward_job *j, int64_t row, int64_t 
         if (j->product)
             j->product->logits(j->product, scratch, row, rows, v, n);
         else
-            logits_block(scratch, j->x.data + row * hidden, hidden, rows, &j->w->forward, v, n);
+            logits_block(scratch, j->x.data + row * hidden, hidden, rows, j->w, v, n);
         for (int64_t i = row; i < row + rows; ++i)
             logit_gradients(scratch + (i - row) * RRL_VOCAB_BLOCK, n, j->target[i] - v,
                             rrl_score_temperature(j->temperature[i]), j->lse[i], j->dlogp[i]);
@@ -112,11 +111,10 @@ static void lm_backward_rows(const rrl_lm_backward_job *j, int64_t row, int64_t 
                       .x = scratch,
                       .ldx = RRL_VOCAB_BLOCK,
                       .rows = rows,
-                      .w = j->w->backward.data,
+                      .w = j->w->panels + v * hidden,
                       .n = hidden,
                       .k = n,
-                      .k_stride = j->w->n,
-                      .k_first = v,
+                      .turned = true,
                       .accumulate = v > 0};
         RRL_KERNEL(gemm)(&g, 0, rrl_panels(hidden));
     }

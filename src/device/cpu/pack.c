@@ -33,45 +33,46 @@ float rrl_weight_element(const void *src, rrl_dtype dtype, int64_t i) {
     return dtype == RRL_BF16 ? of_bits((uint32_t)h << 16) : of_half(h);
 }
 
-static rrl_status packed_alloc(rrl_packed *p, int64_t n, int64_t k) {
-    p->n = n;
-    p->k = k;
-    return rrl_alloc_aligned(&p->data, (size_t)rrl_panels(n) * (size_t)k, RRL_PANEL * sizeof(float),
-                             "packed weights");
-}
-
-rrl_status rrl_weight_pack_cpu(rrl_weight **out, const void *src, rrl_dtype dtype, int64_t n, int64_t k) {
-    rrl_status rc = RRL_OK;
+rrl_status rrl_weight_view_cpu(rrl_weight **out, void *room, int64_t n, int64_t k) {
     rrl_weight *w = NULL;
     if (n < 1 || k < 1)
-        return RRL_FAIL(RRL_ERR_RANGE, "a weight of %lld x %lld cannot be packed", (long long)n,
-                        (long long)k);
-    RRL_GOTO(rrl_alloc(&w, 1, sizeof *w, "weight"));
+        return RRL_FAIL(RRL_ERR_RANGE, "a weight of %lld x %lld cannot be packed", (long long)n, (long long)k);
+    RRL_TRY(rrl_alloc(&w, 1, sizeof *w, "weight"));
     w->n = n;
     w->k = k;
-    RRL_GOTO(packed_alloc(&w->forward, n, k));
-    RRL_GOTO(packed_alloc(&w->backward, k, n));
-    for (int64_t i = 0; i < n; ++i) {
-        float *f = w->forward.data + i / RRL_PANEL * k * RRL_PANEL + i % RRL_PANEL;
-        float *b = w->backward.data + i * RRL_PANEL;
-        for (int64_t j = 0; j < k; ++j) {
-            float x = rrl_weight_element(src, dtype, i * k + j);
-            f[j * RRL_PANEL] = x;
-            b[j / RRL_PANEL * n * RRL_PANEL + j % RRL_PANEL] = x;
+    w->panels = room;
+    *out = w;
+    return RRL_OK;
+}
+
+typedef struct {
+    const rrl_weight *w;
+    const void *src;
+    rrl_dtype dtype;
+} pack_job;
+
+/* unit: panel */
+static void pack_panels(const void *job, int64_t begin, int64_t end) {
+    const pack_job *j = job;
+    const int64_t n = j->w->n, k = j->w->k;
+    for (int64_t p = begin; p < end; ++p) {
+        float *to = j->w->panels + p * k * RRL_PANEL;
+        for (int64_t c = 0; c < RRL_PANEL; ++c) {
+            const int64_t row = p * RRL_PANEL + c;
+            for (int64_t i = 0; i < k; ++i)
+                to[i * RRL_PANEL + c] = row < n ? rrl_weight_element(j->src, j->dtype, row * k + i) : 0.0f;
         }
     }
-    *out = w;
-    w = NULL;
-done:
-    rrl_weight_free_cpu(&w);
-    return rc;
+}
+
+void rrl_weight_fill_cpu(const rrl_weight *w, rrl_pool *pool, const void *src, rrl_dtype dtype) {
+    const pack_job job = {w, src, dtype};
+    rrl_pool_run(pool, pack_panels, &job, rrl_panels(w->n), 4);
 }
 
 void rrl_weight_free_cpu(rrl_weight **w) {
     if (!w || !*w) return;
-    free((*w)->forward.data);
-    free((*w)->backward.data);
-    free((*w)->tiles);
+    free((*w)->owned);
     free(*w);
     *w = NULL;
 }
@@ -85,6 +86,5 @@ int64_t rrl_weight_cols(const rrl_weight *w) {
 }
 
 size_t rrl_cpu_weight_bytes(int64_t n, int64_t k) {
-    return ((size_t)rrl_panels(n) * (size_t)k + (size_t)rrl_panels(k) * (size_t)n) * RRL_PANEL *
-           sizeof(float);
+    return (size_t)rrl_panels(n) * (size_t)k * RRL_PANEL * sizeof(float);
 }

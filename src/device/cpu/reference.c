@@ -17,7 +17,7 @@ float rrl_reference_tree(const float lane[RRL_LANES]) {
 static void embed(const rrl_embed_job *j, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
         for (int64_t c = 0; c < j->y.cols; ++c)
-            j->y.data[i * j->y.cols + c] = rrl_packed_at(&j->w->forward, j->b->token[i], c);
+            j->y.data[i * j->y.cols + c] = rrl_packed_at(j->w, j->b->token[i], c);
 }
 
 static void rms_norm(const rrl_rms_norm_job *j, int64_t begin, int64_t end) {
@@ -37,16 +37,17 @@ float rrl_reference_rms_factor(const float *x, int64_t n, float eps) {
 }
 
 static void linear(const rrl_linear_job *j, int64_t begin, int64_t end) {
-    int64_t panels = rrl_panels(j->w->n);
+    int64_t panels = rrl_panels(j->y.cols);
     for (int64_t unit = begin; unit < end; ++unit) {
         int64_t row0 = unit / panels * j->chunk, row1 = rrl_min(row0 + j->chunk, j->x.rows);
-        int64_t n0 = unit % panels * RRL_PANEL, n1 = rrl_min(n0 + RRL_PANEL, j->w->n);
+        int64_t n0 = unit % panels * RRL_PANEL, n1 = rrl_min(n0 + RRL_PANEL, j->y.cols);
         for (int64_t i = row0; i < row1; ++i) {
             const float *x = j->x.data + i * j->x.cols;
             for (int64_t n = n0; n < n1; ++n) {
                 float *y = j->y.data + i * j->y.cols + n;
                 float acc = j->accumulate ? *y : j->bias ? j->bias[n] : 0.0f;
-                for (int64_t k = 0; k < j->w->k; ++k) acc = fmaf(x[k], rrl_packed_at(j->w, n, k), acc);
+                for (int64_t k = 0; k < j->x.cols; ++k)
+                    acc = fmaf(x[k], j->turned ? rrl_packed_at(j->w, k, n) : rrl_packed_at(j->w, n, k), acc);
                 *y = acc;
             }
         }
@@ -205,7 +206,7 @@ static rrl_lse lse_block(const float *z, int64_t n) {
 static void scaled_logits(float *z, const rrl_lm_score_job *j, int64_t i, int64_t v0, int64_t v1,
                           float temperature) {
     const float *x = j->x.data + i * j->x.cols;
-    const rrl_packed *w = &j->w->forward;
+    const rrl_weight *w = j->w;
     if (j->product) j->product->logits(j->product, z, i, 1, v0, v1 - v0);
     for (int64_t v = v0; v < v1; ++v) {
         float acc = j->product ? z[v - v0] : 0.0f;

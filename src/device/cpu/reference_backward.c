@@ -157,7 +157,7 @@ static void lm_backward_row(const rrl_lm_backward_job *j, int64_t i) {
 
 void rrl_reference_lm_backward(const rrl_lm_backward_job *j, int64_t begin, int64_t end) {
     int64_t last = rrl_min(end * j->chunk, j->x.rows), hidden = j->x.cols;
-    const rrl_packed *w = &j->w->forward;
+    const rrl_weight *w = j->w;
     for (int64_t i = begin * j->chunk; i < last; ++i) {
         if (j->product) {
             lm_backward_row(j, i);
