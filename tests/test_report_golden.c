@@ -215,7 +215,7 @@ int main(void) {
     snprintf(command, sizeof command, "rm -rf '%s'", root);
     if (system(command) != 0) return 1;
     cJSON_ArrayForEach(record, cJSON_GetObjectItem(golden, "records")) make_record(record);
-    if (CHECK_OK(rrl_report_write(root))) {
+    if (CHECK_OK(rrl_report_write(NULL, root))) {
         test_records(golden);
         test_aggregates(golden);
         test_differences(golden);

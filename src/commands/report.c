@@ -9,8 +9,7 @@ rrl_status rrl_command_report(const rrl_options *o, rrl_command_context *ctx) {
     const char *dir = o->arguments.v[0];
     char *table = NULL;
     if (ctx->rank != 0) return RRL_OK;
-    RRL_TRY(rrl_report_write(dir));
-    RRL_TRY(rrl_report_table(&table, dir));
+    RRL_TRY(rrl_report_write(&table, dir));
     int written = printf("%s\nwritten: %s/report/report.html, and beside it report.md, tables and plots\n", table, dir);
     free(table);
     if (written < 0 || fflush(stdout) != 0)

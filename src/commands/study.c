@@ -12,8 +12,7 @@
 /* All teams are through: the table of what stands in the records. */
 static rrl_status print_table(const rrl_config *c) {
     char *table = NULL;
-    RRL_TRY(rrl_report_write(c->output_dir));
-    RRL_TRY(rrl_report_table(&table, c->output_dir));
+    RRL_TRY(rrl_report_write(&table, c->output_dir));
     printf("%s\nreport: %s/report/report.md\n", table, c->output_dir);
     free(table);
     return RRL_OK;

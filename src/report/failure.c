@@ -1,6 +1,5 @@
 #include "report/failure.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,7 @@
 #include "base/text.h"
 #include "report/csv.h"
 #include "report/plot_parts.h"
-#include "report/report_text.h"
+#include "report/report_tables.h"
 
 enum { COSTLY = 10, QUESTION_BYTES = 240 };
 
@@ -82,74 +81,47 @@ rrl_status rrl_csv_failures(rrl_buffer *b, const rrl_report_numbers *n) {
     return RRL_OK;
 }
 
-static rrl_status put_share(rrl_buffer *b, int64_t part, int64_t whole) {
-    if (!whole) return rrl_buffer_puts(b, " |");
-    return rrl_buffer_printf(b, " %.4f |", (double)part / (double)whole);
-}
-
-static rrl_status put_shares(rrl_buffer *b, const rrl_report_section *s) {
-    RRL_TRY(rrl_buffer_puts(b, "| arm and level | method | completions | wrong, rewarded | right, not rewarded | without a "
-                               "reward | no answer | cut at the limit | members disagree | questions never right |\n"
-                               "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n"));
-    for (size_t i = 0, end; i < s->n; i = end) {
-        char cell[96];
-        end = rrl_report_method_end(s, i);
-        rrl_report_failures f = rrl_report_failures_sum(s, i, end);
-        if (!f.completions) continue;
-        rrl_report_cell_name(cell, s->v[i]->arm, s->v[i]->level);
-        RRL_TRY(rrl_buffer_printf(b, "| %s | %s | %lld |", cell, s->v[i]->method, (long long)f.completions));
-        RRL_TRY(put_share(b, f.wrong_rewarded, f.completions));
-        RRL_TRY(put_share(b, f.right_unrewarded, f.completions));
-        RRL_TRY(put_share(b, f.right_missing + f.wrong_missing, f.completions));
-        RRL_TRY(put_share(b, f.no_answer, f.completions));
-        RRL_TRY(put_share(b, f.truncated, f.completions));
-        RRL_TRY(put_share(b, f.disagreed, f.completions));
-        RRL_TRY(rrl_buffer_printf(b, " %lld |\n", (long long)f.questions_never_right));
-    }
-    return rrl_buffer_puts(b, "\nShares of the evaluation completions of all seeds; counts of each record are in "
-                              "failure_analysis.csv.\n\n");
-}
-
-/* One line, at most QUESTION_BYTES of it, no table mark. */
-static rrl_status put_question(rrl_buffer *b, const char *text) {
+/* At most QUESTION_BYTES of a text. */
+static rrl_status short_cell(const rrl_document *d, const char *text) {
+    char cut[QUESTION_BYTES + 8];
     size_t n = strlen(text);
     if (n > QUESTION_BYTES) n = rrl_utf8_valid(text, QUESTION_BYTES);
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] == '|')
-            RRL_TRY(rrl_buffer_puts(b, "\\|"));
-        else
-            RRL_TRY(rrl_buffer_put(b, text[i] == '\n' ? " " : text + i, 1));
-    }
-    return text[n] ? rrl_buffer_puts(b, " ...") : RRL_OK;
+    snprintf(cut, sizeof cut, "%.*s%s", (int)n, text, text[n] ? " ..." : "");
+    return d->w->cell(d->b, cut);
 }
 
-static rrl_status put_costly(rrl_buffer *b, const rrl_report_section *s, const char *arm) {
+static rrl_status costly_table(const rrl_document *d, const rrl_report_section *s, const char *arm) {
+    static const char *const COLUMNS[] = {"question", "id", "reference", "wrong completions rewarded"};
+    char title[128], count[32];
     rrl_report_costly v[COSTLY];
     int n;
     RRL_TRY(rrl_report_costly_questions(v, &n, COSTLY, s, arm));
     if (!n) return RRL_OK;
-    RRL_TRY(rrl_buffer_printf(b, "## Most rewarded wrong answers%s%s\n\n| question | id | reference | wrong completions "
-                                 "rewarded |\n|---|---|---|---:|\n", *arm ? ", arm " : "", arm));
+    snprintf(title, sizeof title, "Most rewarded wrong answers%s%.64s", *arm ? ", arm " : "", arm);
+    RRL_TRY(d->w->heading(d->b, title));
+    RRL_TRY(d->w->table(d->b, "", COLUMNS, sizeof COLUMNS / sizeof *COLUMNS, 3));
     for (int i = 0; i < n; i++) {
-        RRL_TRY(rrl_buffer_puts(b, "| "));
-        RRL_TRY(put_question(b, v[i].question->question));
-        RRL_TRY(rrl_buffer_puts(b, " | "));
-        RRL_TRY(put_question(b, v[i].question->id));
-        RRL_TRY(rrl_buffer_puts(b, " | "));
-        RRL_TRY(put_question(b, v[i].question->reference));
-        RRL_TRY(rrl_buffer_printf(b, " | %.0f |\n", v[i].wrong_rewarded));
+        RRL_TRY(d->w->row(d->b));
+        RRL_TRY(short_cell(d, v[i].question->question));
+        RRL_TRY(short_cell(d, v[i].question->id));
+        RRL_TRY(short_cell(d, v[i].question->reference));
+        snprintf(count, sizeof count, "%.0f", v[i].wrong_rewarded);
+        RRL_TRY(d->w->cell(d->b, count));
+        RRL_TRY(d->w->row_end(d->b));
     }
-    return rrl_buffer_puts(b, "\nSummed over levels, methods and seeds. `rrl show RUN` shows the completions.\n\n");
+    RRL_TRY(d->w->table_end(d->b));
+    return d->w->paragraph(d->b, RRL_NOTE, "Summed over levels, methods and seeds. `rrl show RUN` shows the completions.");
 }
 
 rrl_status rrl_markdown_failures(rrl_buffer *b, const rrl_report_numbers *n) {
+    const rrl_document d = {b, &rrl_markdown_writer};
     const char **arms = NULL;
     int n_arms = 0;
     rrl_status rc;
-    RRL_GOTO(rrl_buffer_puts(b, "# Failure analysis\n\n"));
-    RRL_GOTO(put_shares(b, n->section));
+    RRL_GOTO(d.w->begin(b, "Failure analysis", "Counts of each record are in failure_analysis.csv.", NULL, 0));
+    RRL_GOTO(rrl_report_failure_table(&d, n->section));
     RRL_GOTO(rrl_plot_arms(&arms, &n_arms, n->section));
-    for (int a = 0; a < n_arms; a++) RRL_GOTO(put_costly(b, n->section, arms[a]));
+    for (int a = 0; a < n_arms; a++) RRL_GOTO(costly_table(&d, n->section, arms[a]));
 done:
     free(arms);
     return rc;

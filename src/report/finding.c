@@ -37,29 +37,9 @@ void rrl_report_cell_name(char out[96], const char *arm, double level) {
         snprintf(out, 96, "%s%s", isnan(level) ? "all" : "level ", isnan(level) ? "" : number);
 }
 
-/* --- wrapped text */
-
-typedef struct {
-    rrl_buffer *b;
-    int columns, at;
-} wrap;
-
-static rrl_status words(wrap *w, const char *text) {
-    while (*text) {
-        size_t len = strcspn(text, " ");
-        if (w->at && w->at + 1 + (int)len > w->columns) {
-            RRL_TRY(rrl_buffer_puts(w->b, "\n"));
-            w->at = 0;
-        } else if (w->at) {
-            RRL_TRY(rrl_buffer_puts(w->b, " "));
-            w->at++;
-        }
-        RRL_TRY(rrl_buffer_put(w->b, text, len));
-        w->at += (int)len;
-        text += len;
-        while (*text == ' ') text++;
-    }
-    return RRL_OK;
+/* One more sentence. */
+static rrl_status say(rrl_buffer *b, const char *text) {
+    return rrl_buffer_printf(b, "%s%s", b->len ? " " : "", text);
 }
 
 /* --- the finding */
@@ -100,23 +80,23 @@ static void quote(char out[64], const rrl_report_difference *d) {
         snprintf(out, 64, "%+.3f [%+.3f, %+.3f]", d->mean, d->about_runs.low, d->about_runs.high);
 }
 
-static rrl_status quote_loss(wrap *w, const cell *c) {
+static rrl_status quote_loss(rrl_buffer *b, const cell *c) {
     char name[96], text[640], baseline[64], robust[64];
     rrl_report_cell_name(name, c->arm, c->level);
     quote(baseline, c->baseline);
     quote(robust, c->robust);
     snprintf(text, sizeof text, "At %s: base %.3f, baseline - base %s, robust - base %s.", name, c->base,
              baseline, robust);
-    return words(w, text);
+    return say(b, text);
 }
 
-static rrl_status quote_losses(wrap *w, const rrl_report_numbers *n) {
+static rrl_status quote_losses(rrl_buffer *b, const rrl_report_numbers *n) {
     enum { QUOTED = 6 };
     int quoted = 0;
     for (size_t i = 0; i < n->section->n && quoted < QUOTED; i = rrl_report_cell_end(n->section, i)) {
         cell c;
         if (!cell_at(&c, n, i) || !(c.baseline->mean < 0)) continue;
-        RRL_TRY(quote_loss(w, &c));
+        RRL_TRY(quote_loss(b, &c));
         quoted++;
     }
     return RRL_OK;
@@ -130,12 +110,11 @@ static void quote_range(char out[64], int64_t low, int64_t high, const char *wha
         snprintf(out, 64, "%lld to %lld %ss", (long long)low, (long long)high, what);
 }
 
-rrl_status rrl_report_finding(rrl_buffer *b, const rrl_report_numbers *n, int columns) {
-    wrap w = {b, columns, 0};
+rrl_status rrl_report_finding(rrl_buffer *b, const rrl_report_numbers *n) {
     char text[512], seeds[64], questions[64];
     counts k = count(n);
     if (!k.measured)
-        return words(&w, "base, baseline and robust were not all measured at any arm and level, so these "
+        return say(b, "base, baseline and robust were not all measured at any arm and level, so these "
                          "records do not say whether robust keeps correctness that baseline loses.");
     quote_range(seeds, k.seeds_low, k.seeds_high, "seed");
     quote_range(questions, k.questions_low, k.questions_high, "question");
@@ -144,19 +123,19 @@ rrl_status rrl_report_finding(rrl_buffer *b, const rrl_report_numbers *n, int co
         "Correctness by the independent judge, at the %d arm-level%s where base, baseline and robust were "
         "all measured (%s, %s): baseline's mean accuracy is below base at %d.",
         k.measured, k.measured == 1 ? "" : "s", seeds, questions, k.lost);
-    RRL_TRY(words(&w, text));
+    RRL_TRY(say(b, text));
     if (k.lost)
         snprintf(text, sizeof text,
                  "There, where baseline lost it, robust kept it (is at or above base) at %d of %d.", k.kept,
                  k.lost);
     else
         snprintf(text, sizeof text, "So there was no loss that robust could have prevented.");
-    RRL_TRY(words(&w, text));
-    RRL_TRY(quote_losses(&w, n));
+    RRL_TRY(say(b, text));
+    RRL_TRY(quote_losses(b, n));
     snprintf(
         text, sizeof text,
         "robust - baseline runs from %+.3f to %+.3f; its 95 %% interval over questions lies above 0 at %d "
         "and below 0 at %d of the %d.",
         k.least, k.most, k.above, k.below, k.measured);
-    return words(&w, text);
+    return say(b, text);
 }

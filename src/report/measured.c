@@ -1,6 +1,7 @@
 #include "report/measured.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,4 +127,23 @@ done:
     free(all.v);
     rrl_predict_table_free(&t);
     return rc;
+}
+
+void rrl_report_signs(char *out, size_t size, const rrl_report_measurements *m) {
+    int same = 0, known = 0;
+    bool eligible = false;
+    for (size_t i = 0; i < m->n; i++) {
+        const rrl_report_measured *v = &m->v[i];
+        eligible |= v->has_eligible;
+        if (!v->accuracy || isnan(v->predicted_j)) continue;
+        known++;
+        same += (v->predicted_j > 0) == (v->accuracy->mean > 0) && (v->predicted_j < 0) == (v->accuracy->mean < 0);
+    }
+    snprintf(out, size,
+             "The sign of the predicted J is that of the measured change of accuracy at %d of %d trained arms, levels and "
+             "methods.%s",
+             same, known,
+             eligible ? " Where members are biased or exploited, the share of completions that lets them act is the policy's "
+                        "doing: it is taken from the records (plots/prediction.csv)."
+                      : "");
 }

@@ -30,4 +30,7 @@ typedef struct {
  *  cannot be predicted is left out. n must outlive it. The caller frees out->v. */
 rrl_status rrl_report_measure(rrl_report_measurements *out, const rrl_report_study *study, const rrl_report_numbers *n);
 
+/** At how many of the measurements the sign of J was that of the change of accuracy, one line. */
+void rrl_report_signs(char *out, size_t size, const rrl_report_measurements *m);
+
 #endif

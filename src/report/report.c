@@ -1,4 +1,4 @@
-/* The two entries of the report: the files, and the table for a terminal. */
+/* From records to the files of a report, and the table for a terminal. */
 #include "report/report.h"
 
 #include <stdio.h>
@@ -44,16 +44,21 @@ static rrl_status open_report(report *r, const char *dir) {
 
 /* --- files */
 
+static rrl_status publish_text(const char *folder, const char *file, const rrl_buffer *text) {
+    char *path = NULL;
+    rrl_status rc;
+    RRL_GOTO(rrl_path_join(&path, folder, file));
+    RRL_GOTO(rrl_file_publish(path, text->data, text->len));
+done:
+    free(path);
+    return rc;
+}
+
 static rrl_status publish_csv(const char *folder, const char *file, rrl_report_csv *write,
                               const rrl_report_numbers *n) {
     rrl_buffer text = {0};
-    char *path = NULL;
-    rrl_status rc;
-    RRL_GOTO(write(&text, n));
-    RRL_GOTO(rrl_path_join(&path, folder, file));
-    RRL_GOTO(rrl_file_publish(path, text.data, text.len));
-done:
-    free(path);
+    rrl_status rc = write(&text, n);
+    if (rc == RRL_OK) rc = publish_text(folder, file, &text);
     rrl_buffer_free(&text);
     return rc;
 }
@@ -112,13 +117,8 @@ done:
 static rrl_status publish_page(const char *folder, const char *file, const rrl_report_page *page,
                                rrl_status (*make)(rrl_buffer *b, const rrl_report_page *page)) {
     rrl_buffer text = {0};
-    char *path = NULL;
-    rrl_status rc;
-    RRL_GOTO(make(&text, page));
-    RRL_GOTO(rrl_path_join(&path, folder, file));
-    RRL_GOTO(rrl_file_publish(path, text.data, text.len));
-done:
-    free(path);
+    rrl_status rc = make(&text, page);
+    if (rc == RRL_OK) rc = publish_text(folder, file, &text);
     rrl_buffer_free(&text);
     return rc;
 }
@@ -156,50 +156,64 @@ done:
     return rc;
 }
 
-rrl_status rrl_report_write(const char *dir) {
-    report r = {0};
-    rrl_c_locale locale = rrl_c_locale_enter();
-    rrl_status rc = open_report(&r, dir);
-    if (rc == RRL_OK) rc = publish(&r, dir);
-    rrl_c_locale_leave(locale);
-    close_report(&r);
+/* --- the table for a terminal */
+
+static rrl_status put_wrapped(rrl_buffer *b, const char *text) {
+    return rrl_buffer_wrap(b, text, 0, RRL_REPORT_COLUMNS);
+}
+
+static rrl_status put_section(rrl_buffer *b, const rrl_report_numbers *n) {
+    rrl_buffer text = {0};
+    rrl_status rc;
+    if (!n->n_aggregates) return rrl_buffer_puts(b, "No evaluation is recorded yet.\n");
+    RRL_GOTO(rrl_report_text_table(b, n));
+    RRL_GOTO(rrl_buffer_puts(b, "\n"));
+    RRL_GOTO(rrl_report_finding(&text, n));
+    RRL_GOTO(put_wrapped(b, text.data));
+done:
+    rrl_buffer_free(&text);
     return rc;
 }
 
-/* --- table */
-
 static rrl_status table(rrl_buffer *b, const report *r) {
+    char text[RRL_REPORT_SENTENCE];
     for (size_t i = 0; i < r->sections.n; i++) {
         const rrl_report_numbers *n = &r->numbers[i];
         if (r->sections.n > 1)
             RRL_TRY(rrl_buffer_printf(b, "%sSection %zu of %zu: %zu records\n", i ? "\n" : "", i + 1,
                                       r->sections.n, n->section->n));
-        if (!n->n_aggregates) {
-            RRL_TRY(rrl_buffer_puts(b, "No evaluation is recorded yet.\n"));
-            continue;
-        }
-        RRL_TRY(rrl_report_text_table(b, n));
-        RRL_TRY(rrl_buffer_puts(b, "\n"));
-        RRL_TRY(rrl_report_finding(b, n, RRL_REPORT_COLUMNS));
-        RRL_TRY(rrl_buffer_puts(b, "\n"));
+        RRL_TRY(put_section(b, n));
+    }
+    if (rrl_report_qualification(text, &r->study)) {
+        RRL_TRY(rrl_buffer_puts(b, r->sections.n ? "\n" : ""));
+        RRL_TRY(put_wrapped(b, text));
     }
     if (!r->data.n_gaps) return RRL_OK;
-    RRL_TRY(rrl_buffer_printf(b, "%sNot complete: %zu\n", r->sections.n ? "\n" : "", r->data.n_gaps));
-    return rrl_report_gaps(b, &r->data);
+    RRL_TRY(rrl_buffer_printf(b, "%sNot complete: %zu\n", b->len ? "\n" : "", r->data.n_gaps));
+    for (size_t i = 0; i < r->data.n_gaps; i++) {
+        RRL_TRY(rrl_buffer_puts(b, "- "));
+        RRL_TRY(rrl_report_gap_text(b, &r->data.gaps[i]));
+        RRL_TRY(rrl_buffer_puts(b, "\n"));
+    }
+    return RRL_OK;
 }
 
-rrl_status rrl_report_table(char **out, const char *dir) {
+/* --- */
+
+rrl_status rrl_report_write(char **main_table, const char *dir) {
     report r = {0};
     rrl_buffer b = {0};
+    rrl_status rc;
     rrl_c_locale locale = rrl_c_locale_enter();
-    rrl_status rc = open_report(&r, dir);
-    if (rc == RRL_OK) rc = table(&b, &r);
+    RRL_GOTO(open_report(&r, dir));
+    RRL_GOTO(publish(&r, dir));
+    if (!main_table) goto done;
+    RRL_GOTO(table(&b, &r));
+    *main_table = b.data;
+    b = (rrl_buffer){0};
+done:
     rrl_c_locale_leave(locale);
-    close_report(&r);
-    if (rc == RRL_OK) {
-        *out = b.data;
-        b = (rrl_buffer){0};
-    }
     rrl_buffer_free(&b);
+    close_report(&r);
     return rc;
 }

@@ -9,10 +9,9 @@
  *  (report_csv.h) and plots/ (svg, png, pdf by gnuplot, with data and script; without gnuplot a note says so). Records of
  *  different execution kinds, models, data or training settings are never mixed in one table: more than one section gives
  *  folders section-N. Conditions planned in study.json without a record are listed as missing, failed ones with their
- *  reason. A second call on the same records gives the same bytes, but for the creation date of PDF files. Errors:
- *  RRL_ERR_DATA (no record and no plan found). */
-rrl_status rrl_report_write(const char *dir);
-/** The main table as text of at most 80 columns, for the terminal; the caller frees *out. */
-rrl_status rrl_report_table(char **out, const char *dir);
+ *  reason. A second call on the same records gives the same bytes, but for the creation date of PDF files.
+ *  *table (NULL = not wanted): the main table as text of at most 80 columns, for a terminal; the caller frees it.
+ *  Errors: RRL_ERR_DATA (no record and no plan found). */
+rrl_status rrl_report_write(char **table, const char *dir);
 
 #endif

@@ -112,12 +112,7 @@ rrl_status rrl_report_text_table(rrl_buffer *b, const rrl_report_numbers *n) {
     return RRL_OK;
 }
 
-rrl_status rrl_report_gaps(rrl_buffer *b, const rrl_report_data *d) {
-    for (size_t i = 0; i < d->n_gaps; i++) {
-        const rrl_report_gap *g = &d->gaps[i];
-        RRL_TRY(rrl_buffer_printf(b, "- %s: %s", g->path, g->status));
-        if (*g->reason) RRL_TRY(rrl_buffer_printf(b, " (%s)", g->reason));
-        RRL_TRY(rrl_buffer_puts(b, "\n"));
-    }
-    return RRL_OK;
+rrl_status rrl_report_gap_text(rrl_buffer *b, const rrl_report_gap *g) {
+    RRL_TRY(rrl_buffer_printf(b, "%s: %s", g->path, g->status));
+    return *g->reason ? rrl_buffer_printf(b, " (%s)", g->reason) : RRL_OK;
 }

@@ -1,4 +1,4 @@
-/* What the two statements are, in words. */
+/* What the two statements are, and what was asked of a model before training, in words. */
 #include <math.h>
 #include <stdio.h>
 
@@ -36,4 +36,22 @@ void rrl_report_seed_warning(char *out, size_t size, const rrl_report_numbers *n
                  "%lld seeds are few: whatever the effect, sign flips over %lld seeds cannot give a p below %g, and the "
                  "interval rests on %lld values. Take it as a range, not as a verdict; a single comparison can reach 0.05 from %d seeds on.",
                  seeds, seeds, ldexp(2, -(int)seeds), seeds, RRL_FEW_SEEDS);
+}
+
+bool rrl_report_qualification(char out[RRL_REPORT_SENTENCE], const rrl_report_study *s) {
+    const rrl_qualification *q = &s->qualification;
+    char how[64] = "greedy", demand[96] = "";
+    if (!q->questions && !(s->demanded > 0)) return false;
+    if (!q->questions) {
+        snprintf(out, RRL_REPORT_SENTENCE, "pass@1 of at least %.4g is demanded before training; it was not measured yet.",
+                 s->demanded);
+        return true;
+    }
+    if (!q->greedy) snprintf(how, sizeof how, "%lld sampled answers each", (long long)q->samples);
+    if (s->demanded > 0)
+        snprintf(demand, sizeof demand, " The study demands at least %.4g: %s.", s->demanded,
+                 q->pass1 >= s->demanded ? "qualified" : "not qualified");
+    snprintf(out, RRL_REPORT_SENTENCE, "pass@1 of the untrained model is %.4f on %lld validation questions (%s).%s", q->pass1,
+             (long long)q->questions, how, demand);
+    return true;
 }

@@ -26,6 +26,7 @@ static rrl_status read_study(rrl_report_study *s, const char *path) {
     RRL_GOTO(rrl_study_hypotheses_digest(now, s->config));
     s->hypotheses_unchanged = strcmp(now, s->hypotheses) == 0;
     s->seed = s->config->seed;
+    s->demanded = s->config->experiment.qualification_min_pass1;
 done:
     cJSON_Delete(json);
     return rc;
@@ -160,6 +161,9 @@ rrl_status rrl_report_study_read(rrl_report_study *out, const char *dir, const r
         if (rc == RRL_ERR_NOMEM) goto done;
         if (rc != RRL_OK) RRL_GOTO(add_fact(&s, "study.json could not be read", rrl_error_message()));
     }
+    rc = rrl_qualification_read(&s.qualification, dir);
+    if (rc == RRL_ERR_NOMEM) goto done;
+    if (rc != RRL_OK) RRL_GOTO(add_fact(&s, "qualification could not be read", rrl_error_message()));
     RRL_GOTO(find_label(&s, d));
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)s.seed);
     RRL_GOTO(add_fact(&s, "seed of the report's draws", seed));

@@ -4,6 +4,7 @@
 #define RRL_REPORT_STUDY_INFO_H
 
 #include "report/report_data.h"
+#include "study/qualify.h"
 
 typedef struct {
     char *name, *value;
@@ -15,11 +16,13 @@ typedef struct {
     bool hypotheses_unchanged; /* the hypotheses read now have that digest */
     char *label;               /* experiment.label; "" = none */
     uint64_t seed;             /* of the study, else the smallest of the records: keys every draw */
+    rrl_qualification qualification; /* of dir/qualification; no questions = not measured */
+    double demanded;                 /* pass@1 before training; 0 = nothing */
     rrl_report_fact *facts;    /* provenance: different values of all records */
     size_t n_facts, fact_capacity;
 } rrl_report_study;
 
-/** Read dir/study.json where it is, and gather facts of the records. Free with rrl_report_study_free. */
+/** Read dir/study.json and dir/qualification where they are, and gather facts of the records. Free with rrl_report_study_free. */
 rrl_status rrl_report_study_read(rrl_report_study *out, const char *dir, const rrl_report_data *d);
 void rrl_report_study_free(rrl_report_study *s);
 

@@ -86,14 +86,34 @@ static rrl_status run(bool *before, rrl_team *team, rrl_engine *engine, const rr
 
 static rrl_status read_result(rrl_qualification *q, const char *dir) {
     rrl_record *r = NULL;
-    RRL_TRY(rrl_record_read(&r, dir, 0));
+    rrl_config *c = NULL;
+    rrl_status rc;
+    RRL_GOTO(rrl_record_read(&r, dir, 0));
+    RRL_GOTO(rrl_config_parse(&c, r->config_yaml, strlen(r->config_yaml), dir, NULL, NULL, 0));
+    q->greedy = c->generation.temperature == 0;
     const rrl_record_set *s = r->n_evaluations ? &r->evaluations[r->n_evaluations - 1] : NULL;
     for (int64_t i = 0; s && i < s->n_metrics; i++)
         if (strcmp(s->metrics[i].name, "pass@1") == 0 && s->metrics[i].defined) q->pass1 = s->metrics[i].value;
     q->questions = s ? s->n_questions : 0;
     q->samples = s && s->n_questions ? s->n / s->n_questions : 0;
+done:
+    rrl_config_close(&c);
     rrl_record_free(&r);
-    return RRL_OK;
+    return rc;
+}
+
+rrl_status rrl_qualification_read(rrl_qualification *out, const char *study) {
+    rrl_status rc;
+    char *dir = NULL, *record = NULL;
+    rrl_qualification q = {.pass1 = NAN};
+    RRL_GOTO(rrl_path_join(&dir, study, FOLDER));
+    RRL_GOTO(rrl_path_join(&record, dir, "run.h5"));
+    if (rrl_file_exists(record)) RRL_GOTO(read_result(&q, dir));
+    *out = q;
+done:
+    free(record);
+    free(dir);
+    return rc;
 }
 
 /* The recorder reads; the others get its numbers. A share in [0,1] is ordered as its bits are. */

@@ -24,6 +24,8 @@ rrl_status rrl_qualification_config(rrl_config **out, const rrl_config *study);
  *  measurement aside. Errors: those of a run; RRL_ERR_CONFIG where another model or other questions were measured. */
 rrl_status rrl_qualification_measure(rrl_qualification *out, rrl_team *team, const rrl_config *study, const char *isa,
                                      int threads, bool fresh);
+/** What was measured in study/qualification, from its record; no questions where there is none. Local. */
+rrl_status rrl_qualification_read(rrl_qualification *out, const char *study);
 /** RRL_ERR_DATA naming both values where pass@1 is below experiment.qualification_min_pass1 (or undefined). Local. */
 rrl_status rrl_qualification_demand(const rrl_qualification *q, const rrl_config *study);
 
