@@ -2,6 +2,7 @@
  * What the embedded model got right is counted here from the record's texts. */
 #include <unistd.h>
 
+#include "base/files.h"
 #include "check.h"
 #include "program.h"
 #include "record/record.h"
@@ -76,6 +77,21 @@ static void test_measure(void) {
     program_end_free(&e);
 }
 
+/* The report says what was measured at the gate: on the terminal (there in lines of 80 columns) and in both documents. */
+static void check_report(const char *table) {
+    static const char *const FILES[] = {"study/report/report.md", "study/report/report.html"};
+    char line[160];
+    snprintf(line, sizeof line, "pass@1 of the untrained model is %.4f on 8 validation questions (greedy).", counted());
+    CHECK(strstr(table, line) != NULL);
+    for (int i = 0; i < 2; i++) {
+        char *text = NULL;
+        size_t len;
+        if (!CHECK_OK(rrl_file_read(&text, &len, in(FILES[i]), 1 << 24))) continue;
+        CHECK(strstr(text, line) != NULL && strstr(text, "The study demands at least 0.01: qualified.") != NULL);
+        free(text);
+    }
+}
+
 /* Below the demand nothing of the study begins; the demand may be lowered without measuring again. */
 static void test_gate(void) {
     program_end e = {0};
@@ -94,6 +110,7 @@ static void test_gate(void) {
     program_run(&e, in("passed"), "mpirun -n 2 study %s --quiet --threads 1 training.max_steps=1", in("study.yaml"));
     CHECK_EQ_INT(e.code, 0);
     CHECK(program_exists(in("study/none/level-0/seed-42/baseline/run.h5")));
+    check_report(e.out);
     program_end_free(&e);
 }
 
