@@ -14,31 +14,39 @@ static const double TOLERANCE = 1e-4; /* f32 forward of 2-3 layers: about 64 ter
 
 /* One architecture's folder, opened. */
 typedef struct {
+    const char *dir, *arch;
     char path[512];
     rrl_device *d;
     rrl_model *m;
     rrl_adapter *a;
 } golden;
 
-static char *at(golden *g, const char *dir, const char *arch, const char *name) {
-    snprintf(g->path, sizeof g->path, "%s/%s/%s", dir, arch, name);
+static char *at(golden *g, const char *name) {
+    snprintf(g->path, sizeof g->path, "%s/%s/%s", g->dir, g->arch, name);
     return g->path;
 }
 
-static rrl_status golden_open(golden *g, const char *dir, const char *arch, rrl_device *d) {
-    *g = (golden){.d = d};
-    RRL_TRY(rrl_model_open(&g->m, d, at(g, dir, arch, "model")));
-    return rrl_adapter_load(&g->a, g->m, at(g, dir, arch, "adapter"));
-}
-
-static void golden_close(golden *g) {
-    rrl_adapter_close(&g->a);
-    rrl_model_close(&g->m);
-}
-
-/* Message of a setup failure; counted as one failed check. */
-static void explain(rrl_status rc, const char *what, const char *arch) {
+/* One comparison, with the file of inputs and values it is about, if it is one. Returns the failed checks; a set-up that fails is one. */
+static int compare(const char *what, const char *dir, const char *arch, rrl_device *d, const char *name,
+                   rrl_status (*run)(golden *g, const rrl_safetensors *file)) {
+    rrl_status rc = RRL_OK;
+    const int before = check_failures;
+    golden g = {.dir = dir, .arch = arch, .d = d};
+    rrl_safetensors *file = NULL;
+    RRL_GOTO(rrl_model_open(&g.m, d, at(&g, "model")));
+    RRL_GOTO(rrl_adapter_load(&g.a, g.m, at(&g, "adapter")));
+    if (name) RRL_GOTO(rrl_safetensors_open(&file, at(&g, name)));
+    RRL_GOTO(run(&g, file));
+done:
     if (rc != RRL_OK) fprintf(stderr, "%s %s: %s (%s)\n", what, arch, rrl_error_message(), rrl_error_place());
+    rrl_safetensors_close(&file);
+    rrl_adapter_close(&g.a);
+    rrl_model_close(&g.m);
+    return check_failures - before + (rc != RRL_OK);
+}
+
+static rrl_status alloc_logits(float **out, const golden *g) {
+    return rrl_alloc(out, (size_t)RUNNER_ROWS * (size_t)rrl_model_dims(g->m)->vocab, sizeof **out, "logits");
 }
 
 static int64_t st_int(const rrl_st_tensor *t, int64_t i) {
@@ -71,14 +79,16 @@ static void compare_logits(const float *got, const rrl_st_tensor *want, int64_t 
     if (!CHECK(worst <= TOLERANCE)) fprintf(stderr, "  %s, row %lld: %g\n", name, (long long)row, worst);
 }
 
-static rrl_status logits_run(golden *g, const rrl_safetensors *file, float *logits) {
+static rrl_status logits_run(golden *g, const rrl_safetensors *file) {
     rrl_status rc = RRL_OK;
     runner r = {0};
+    float *logits = NULL;
     const rrl_st_tensor *ids, *mask, *want[2];
     RRL_GOTO(tensor(&ids, file, "input_ids"));
     RRL_GOTO(tensor(&mask, file, "attention_mask"));
     RRL_GOTO(tensor(&want[0], file, "logits"));
     RRL_GOTO(tensor(&want[1], file, "logits_adapter"));
+    RRL_GOTO(alloc_logits(&logits, g));
     RRL_GOTO(runner_open(&r, g->m, &g->a, 1));
     for (int adapted = 0; adapted < 2; adapted++) {
         int32_t seq[RUNNER_SEQS], count[RUNNER_SEQS] = {0}, tokens[RUNNER_ROWS], n = 0;
@@ -96,27 +106,13 @@ static rrl_status logits_run(golden *g, const rrl_safetensors *file, float *logi
                            adapted ? "logits_adapter" : "logits");
     }
 done:
+    free(logits);
     runner_close(&r);
     return rc;
 }
 
 int golden_model_logits(const char *dir, const char *arch, rrl_device *d) {
-    rrl_status rc = RRL_OK;
-    const int before = check_failures;
-    golden g = {0};
-    rrl_safetensors *file = NULL;
-    float *logits = NULL;
-    RRL_GOTO(golden_open(&g, dir, arch, d));
-    RRL_GOTO(rrl_safetensors_open(&file, at(&g, dir, arch, "forward.safetensors")));
-    RRL_GOTO(rrl_alloc(&logits, (size_t)RUNNER_ROWS * (size_t)rrl_model_dims(g.m)->vocab, sizeof *logits,
-                       "logits"));
-    RRL_GOTO(logits_run(&g, file, logits));
-done:
-    explain(rc, "logits", arch);
-    free(logits);
-    rrl_safetensors_close(&file);
-    golden_close(&g);
-    return check_failures - before + (rc != RRL_OK);
+    return compare("logits", dir, arch, d, "forward.safetensors", logits_run);
 }
 
 /* --- log-probs of whole sequences: the first token is the prompt, the rest a completion */
@@ -128,8 +124,7 @@ static void compare_logps(const float *got, const rrl_st_tensor *want, int64_t f
             fprintf(stderr, "  %s[%lld]\n", name, (long long)(from + t));
 }
 
-static rrl_status logps_run(golden *g, rrl_slot_engine *e, const rrl_safetensors *file, float temperature,
-                            rrl_adapter *a) {
+static rrl_status logps_at(rrl_slot_engine *e, const rrl_safetensors *file, float temperature, rrl_adapter *a) {
     char name[64];
     const rrl_st_tensor *ids, *mask, *want;
     snprintf(name, sizeof name, "logps_t%.1f%s", (double)temperature, a ? "_adapter" : "");
@@ -155,25 +150,21 @@ static rrl_status logps_run(golden *g, rrl_slot_engine *e, const rrl_safetensors
     return RRL_OK;
 }
 
-int golden_model_logps(const char *dir, const char *arch, rrl_device *d) {
-    rrl_status rc = RRL_OK;
-    const int before = check_failures;
-    golden g = {0};
-    rrl_safetensors *file = NULL;
+static rrl_status logps_run(golden *g, const rrl_safetensors *file) {
+    rrl_status rc;
     rrl_slot_engine *e = NULL;
-    RRL_GOTO(golden_open(&g, dir, arch, d));
-    RRL_GOTO(rrl_safetensors_open(&file, at(&g, dir, arch, "forward.safetensors")));
-    RRL_GOTO(rrl_slot_engine_open(&e, g.m, 64, 1));
-    RRL_GOTO(logps_run(&g, e, file, 1.0f, NULL));
-    RRL_GOTO(logps_run(&g, e, file, 0.7f, NULL));
-    RRL_GOTO(logps_run(&g, e, file, 1.0f, g.a));
-    RRL_GOTO(logps_run(&g, e, file, 0.7f, g.a));
+    RRL_GOTO(rrl_slot_engine_open(&e, g->m, 64, 1));
+    RRL_GOTO(logps_at(e, file, 1.0f, NULL));
+    RRL_GOTO(logps_at(e, file, 0.7f, NULL));
+    RRL_GOTO(logps_at(e, file, 1.0f, g->a));
+    RRL_GOTO(logps_at(e, file, 0.7f, g->a));
 done:
-    explain(rc, "log-probs", arch);
     rrl_slot_engine_close(&e);
-    rrl_safetensors_close(&file);
-    golden_close(&g);
-    return check_failures - before + (rc != RRL_OK);
+    return rc;
+}
+
+int golden_model_logps(const char *dir, const char *arch, rrl_device *d) {
+    return compare("log-probs", dir, arch, d, "forward.safetensors", logps_run);
 }
 
 /* --- greedy */
@@ -193,7 +184,7 @@ static int32_t ids_of(int32_t *out, const cJSON *list) {
 }
 
 /* Sequences 2i (base) and 2i + 1 (adapter) of case i all decode together. */
-static rrl_status greedy_run(golden *g, const cJSON *cases, float *logits) {
+static rrl_status greedy_cases(golden *g, const cJSON *cases, float *logits) {
     rrl_status rc = RRL_OK;
     runner r = {0};
     const int32_t vocab = rrl_model_dims(g->m)->vocab, n_cases = cJSON_GetArraySize(cases), n = 2 * n_cases;
@@ -225,24 +216,23 @@ done:
     return rc;
 }
 
-int golden_model_greedy(const char *dir, const char *arch, rrl_device *d) {
-    rrl_status rc = RRL_OK;
-    const int before = check_failures;
-    golden g = {0};
+static rrl_status greedy_run(golden *g, const rrl_safetensors *file) {
+    rrl_status rc;
     cJSON *cases = NULL;
     float *logits = NULL;
-    RRL_GOTO(golden_open(&g, dir, arch, d));
-    RRL_GOTO(rrl_json_file(&cases, at(&g, dir, arch, "greedy.json"), 1 << 20));
-    RRL_GOTO(rrl_alloc(&logits, (size_t)RUNNER_ROWS * (size_t)rrl_model_dims(g.m)->vocab, sizeof *logits,
-                       "logits"));
+    (void)file; /* its values are JSON */
+    RRL_GOTO(rrl_json_file(&cases, at(g, "greedy.json"), 1 << 20));
+    RRL_GOTO(alloc_logits(&logits, g));
     CHECK(cJSON_GetArraySize(cases) >= 4);
-    RRL_GOTO(greedy_run(&g, cases, logits));
+    RRL_GOTO(greedy_cases(g, cases, logits));
 done:
-    explain(rc, "greedy", arch);
     free(logits);
     cJSON_Delete(cases);
-    golden_close(&g);
-    return check_failures - before + (rc != RRL_OK);
+    return rc;
+}
+
+int golden_model_greedy(const char *dir, const char *arch, rrl_device *d) {
+    return compare("greedy", dir, arch, d, NULL, greedy_run);
 }
 
 /* --- training slots */
@@ -285,7 +275,7 @@ static rrl_status group_of(group *x, const rrl_safetensors *file, int index) {
     return RRL_OK;
 }
 
-static rrl_status slots_run(golden *g, rrl_slot_engine *e, const rrl_safetensors *file) {
+static rrl_status compare_slots(golden *g, rrl_slot_engine *e, const rrl_safetensors *file) {
     static const char *const NAMES[] = {"ref_per_token_logps", "per_token_logps"};
     for (int index = 0; index < 2; index++) {
         group x;
@@ -304,22 +294,16 @@ static rrl_status slots_run(golden *g, rrl_slot_engine *e, const rrl_safetensors
     return RRL_OK;
 }
 
-int golden_model_slots(const char *dir, const char *arch, rrl_device *d) {
-    rrl_status rc = RRL_OK;
-    const int before = check_failures;
-    golden g = {0};
-    rrl_safetensors *file = NULL;
+static rrl_status slots_run(golden *g, const rrl_safetensors *file) {
     rrl_slot_engine *e = NULL;
-    RRL_GOTO(golden_open(&g, dir, arch, d));
-    RRL_GOTO(rrl_safetensors_open(&file, at(&g, dir, arch, "grpo_inputs.safetensors")));
-    RRL_GOTO(rrl_slot_engine_open(&e, g.m, 256, GROUP));
-    RRL_GOTO(slots_run(&g, e, file));
-done:
-    explain(rc, "slots", arch);
+    RRL_TRY(rrl_slot_engine_open(&e, g->m, 256, GROUP));
+    rrl_status rc = compare_slots(g, e, file);
     rrl_slot_engine_close(&e);
-    rrl_safetensors_close(&file);
-    golden_close(&g);
-    return check_failures - before + (rc != RRL_OK);
+    return rc;
+}
+
+int golden_model_slots(const char *dir, const char *arch, rrl_device *d) {
+    return compare("slots", dir, arch, d, "grpo_inputs.safetensors", slots_run);
 }
 
 /* --- gradients */
@@ -331,8 +315,8 @@ static double token_gradient(double logp, double old, double ref, double advanta
     return policy + beta * (1 - exp(ref - logp));
 }
 
-static rrl_status gradients_run(golden *g, rrl_slot_engine *e, const rrl_safetensors *file,
-                                const cJSON *settings, float *gradient) {
+static rrl_status put_gradients(golden *g, rrl_slot_engine *e, const rrl_safetensors *file, const cJSON *settings,
+                                float *gradient) {
     const rrl_st_tensor *old, *ref, *advantage;
     double beta = 0, eps = 0, items = 0;
     RRL_TRY(rrl_json_double(&beta, settings, "beta", false, "grpo.json"));
@@ -375,36 +359,32 @@ static rrl_status compare_gradients(const rrl_adapter *a, const float *got, cons
     return RRL_OK;
 }
 
-int golden_model_gradients(const char *dir, const char *arch, rrl_device *d) {
-    rrl_status rc = RRL_OK;
-    const int before = check_failures;
-    golden g = {0};
-    rrl_safetensors *file = NULL, *grads = NULL;
+static rrl_status gradients_run(golden *g, const rrl_safetensors *file) {
+    rrl_status rc;
+    rrl_safetensors *grads = NULL;
     cJSON *settings = NULL;
     rrl_slot_engine *e = NULL;
     float *gradient = NULL, *host = NULL;
-    size_t bytes = 0;
-    RRL_GOTO(golden_open(&g, dir, arch, d));
-    RRL_GOTO(rrl_safetensors_open(&file, at(&g, dir, arch, "grpo_inputs.safetensors")));
-    RRL_GOTO(rrl_safetensors_open(&grads, at(&g, dir, arch, "grpo_grads_dapo.safetensors")));
-    RRL_GOTO(rrl_json_file(&settings, at(&g, dir, arch, "grpo.json"), 1 << 20));
-    RRL_GOTO(rrl_slot_engine_open(&e, g.m, 256, GROUP));
-    bytes = (size_t)rrl_adapter_size(g.a) * sizeof(float);
-    RRL_GOTO(d->ops->alloc(d, (void **)&gradient, bytes, "gradient"));
-    RRL_GOTO(gradients_run(&g, e, file, settings, gradient));
+    const size_t bytes = (size_t)rrl_adapter_size(g->a) * sizeof(float);
+    RRL_GOTO(rrl_safetensors_open(&grads, at(g, "grpo_grads_dapo.safetensors")));
+    RRL_GOTO(rrl_json_file(&settings, at(g, "grpo.json"), 1 << 20));
+    RRL_GOTO(rrl_slot_engine_open(&e, g->m, 256, GROUP));
+    RRL_GOTO(g->d->ops->alloc(g->d, (void **)&gradient, bytes, "gradient"));
+    RRL_GOTO(put_gradients(g, e, file, settings, gradient));
     RRL_GOTO(rrl_alloc(&host, bytes, 1, "gradient"));
-    RRL_GOTO(d->ops->download(d, host, gradient, bytes));
-    RRL_GOTO(compare_gradients(g.a, host, grads));
+    RRL_GOTO(g->d->ops->download(g->d, host, gradient, bytes));
+    RRL_GOTO(compare_gradients(g->a, host, grads));
 done:
-    explain(rc, "gradients", arch);
     free(host);
-    if (gradient) d->ops->free(d, gradient);
+    if (gradient) g->d->ops->free(g->d, gradient);
     rrl_slot_engine_close(&e);
     cJSON_Delete(settings);
     rrl_safetensors_close(&grads);
-    rrl_safetensors_close(&file);
-    golden_close(&g);
-    return check_failures - before + (rc != RRL_OK);
+    return rc;
+}
+
+int golden_model_gradients(const char *dir, const char *arch, rrl_device *d) {
+    return compare("gradients", dir, arch, d, "grpo_inputs.safetensors", gradients_run);
 }
 
 int golden_model_all(const char *dir, rrl_device *d) {

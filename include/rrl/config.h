@@ -25,6 +25,14 @@
     X(RRL_SCHEDULE_WARMUP, "constant_with_warmup")
 #define RRL_LOSS_LIST(X)                                                                                               \
     X(RRL_LOSS_DAPO, "dapo") X(RRL_LOSS_GRPO, "grpo") X(RRL_LOSS_BNPO, "bnpo") X(RRL_LOSS_DR_GRPO, "dr_grpo")
+/* Values of model.chat_template that are no file: X(function, name, SHA-256 of the template's text in
+ * tokenizer_config.json). */
+#define RRL_CHAT_TEMPLATE_LIST(X)                                                                                      \
+    X(smollm2, "smollm2", "872be49dbb638044ad01b60388f48d469ff2980e5f0dccdc22ec907db54d0788")                          \
+    X(qwen25, "qwen2.5", "cd8e9439f0570856fd70470bf8889ebd8b5d1107207f67a5efb46e342330527f")                           \
+    X(chatml, "chatml", "153280e3ff55d19da1398bdb3914ee2a51b80429bfaedde11d7d216c39db80f3")
+#define RRL_COLLECTIVES_LIST(X)                                                                                        \
+    X(RRL_COLLECTIVES_AUTO, "auto") X(RRL_COLLECTIVES_MPI, "mpi") X(RRL_COLLECTIVES_NCCL, "nccl")
 #define RRL_MODE_LIST(X) X(RRL_MODE_TRAIN, "train") X(RRL_MODE_FIXTURE, "fixture")
 
 #define X(name, text) name,
@@ -37,6 +45,7 @@ typedef enum { RRL_MEMBER_LIST(X) RRL_MEMBER_COUNT_ } rrl_member_kind;
 typedef enum { RRL_MISSING_LIST(X) RRL_MISSING_COUNT_ } rrl_missing_rule;
 typedef enum { RRL_SCHEDULER_LIST(X) RRL_SCHEDULE_COUNT_ } rrl_lr_scheduler;
 typedef enum { RRL_LOSS_LIST(X) RRL_LOSS_COUNT_ } rrl_loss_type;
+typedef enum { RRL_COLLECTIVES_LIST(X) RRL_COLLECTIVES_COUNT_ } rrl_collectives_choice;
 typedef enum { RRL_MODE_LIST(X) RRL_MODE_COUNT_ } rrl_mode;
 #undef X
 

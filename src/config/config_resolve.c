@@ -25,9 +25,11 @@ static rrl_status resolve_model_name(rrl_config *c, const rrl_binder *b, const r
     return RRL_OK;
 }
 
-/* The names data/prompt.h knows; anything else is a file. */
+/* Anything but the known names is a file. */
 static rrl_status resolve_chat_template(rrl_config *c, const rrl_binder *b, const rrl_node *model) {
-    static const char *const KNOWN[] = {"", "smollm2", "qwen2.5", "chatml"};
+#define X(function, name, sha256) name,
+    static const char *const KNOWN[] = {"", RRL_CHAT_TEMPLATE_LIST(X)};
+#undef X
     for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
         if (strcmp(c->model.chat_template, KNOWN[i]) == 0) return RRL_OK;
     return rrl_path_bind(&c->model.chat_template, b, c->model.chat_template,

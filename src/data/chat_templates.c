@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "rrl/config.h"
+
 static rrl_status put_message(rrl_buffer *out, const char *role, const char *content) {
     RRL_TRY(rrl_buffer_puts(out, "<|im_start|>"));
     RRL_TRY(rrl_buffer_puts(out, role));
@@ -13,19 +15,19 @@ static rrl_status put_message(rrl_buffer *out, const char *role, const char *con
 }
 
 /* system: added in front unless the first message is a system message; NULL = none. */
-static rrl_status chatml(rrl_buffer *out, const char *system, const rrl_message *messages, int n,
+static rrl_status conversation(rrl_buffer *out, const char *system, const rrl_message *messages, int n,
                          bool generation_prompt) {
     if (system && strcmp(messages[0].role, "system") != 0) RRL_TRY(put_message(out, "system", system));
     for (int i = 0; i < n; i++) RRL_TRY(put_message(out, messages[i].role, messages[i].content));
     return generation_prompt ? rrl_buffer_puts(out, "<|im_start|>assistant\n") : RRL_OK;
 }
 
-static rrl_status plain(rrl_buffer *out, const rrl_message *messages, int n, bool generation_prompt) {
-    return chatml(out, NULL, messages, n, generation_prompt);
+static rrl_status chatml(rrl_buffer *out, const rrl_message *messages, int n, bool generation_prompt) {
+    return conversation(out, NULL, messages, n, generation_prompt);
 }
 
 static rrl_status smollm2(rrl_buffer *out, const rrl_message *messages, int n, bool generation_prompt) {
-    return chatml(out, "You are a helpful AI assistant named SmolLM, trained by Hugging Face", messages, n,
+    return conversation(out, "You are a helpful AI assistant named SmolLM, trained by Hugging Face", messages, n,
                   generation_prompt);
 }
 
@@ -39,15 +41,13 @@ static rrl_status qwen25(rrl_buffer *out, const rrl_message *messages, int n, bo
                 RRL_ERR_CONFIG,
                 "chat template qwen2.5: role \"%s\" is not supported (system, user, assistant are)", role);
     }
-    return chatml(out, "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.", messages, n,
+    return conversation(out, "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.", messages, n,
                   generation_prompt);
 }
 
-static const rrl_chat_template TEMPLATES[] = {
-    {"smollm2", "872be49dbb638044ad01b60388f48d469ff2980e5f0dccdc22ec907db54d0788", smollm2},
-    {"qwen2.5", "cd8e9439f0570856fd70470bf8889ebd8b5d1107207f67a5efb46e342330527f", qwen25},
-    {"chatml", "153280e3ff55d19da1398bdb3914ee2a51b80429bfaedde11d7d216c39db80f3", plain},
-};
+#define X(function, name, sha256) {name, sha256, function},
+static const rrl_chat_template TEMPLATES[] = {RRL_CHAT_TEMPLATE_LIST(X)};
+#undef X
 enum { N_TEMPLATES = sizeof TEMPLATES / sizeof TEMPLATES[0] };
 
 const rrl_chat_template *rrl_chat_template_named(const char *name) {
