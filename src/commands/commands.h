@@ -31,6 +31,8 @@
       "rrl export runs/quick")                                                                                         \
     X(verify, "ARCHIVE", 1, RRL_TAKES_ALWAYS, "check an evidence archive against its manifest",                        \
       "rrl verify runs/quick.evidence.tar")                                                                            \
+    X(bench, "", 0, RRL_TAKES_BENCH, "speed of this machine beside what memory and arithmetic allow",                  \
+      "rrl bench --model models/HuggingFaceTB--SmolLM2-135M-Instruct --only decode,step")                              \
     X(show, "FILE|DIR", 1, RRL_TAKES_SHOW, "a record: summary, completions, progress, digest",                         \
       "rrl show runs/train --completion 0")
 

@@ -29,9 +29,12 @@
     X(jsonl, FLAG, false, 0, "", "write every completion as a line of JSON in place of the archive")                   \
     X(weights, FLAG, false, 0, "", "adapters too; without it no weights are in the archive")                           \
     X(out, TEXT, NULL, 0, "PATH", "what to write: convert, a folder without a model in it; export, a file")            \
-    X(dtype, TEXT, NULL, 0, "NAME", "stored weights: auto (as in the base), float32, bfloat16, float16")               \
+    X(dtype, TEXT, NULL, 0, "NAME", "auto (as in the base), float32, bfloat16; convert's weights: also float16")       \
     X(p_right, REAL, -1, 0, "X", "predict at one more P(right), between 0 and 1")                                      \
     X(eligible, TEXT, NULL, 0, "R,W", "shares of right and wrong completions open to bias and exploit (1,1)")          \
+    X(model, TEXT, "data/tiny", 0, "DIR", "model folder (default: data/tiny)")                                         \
+    X(only, TEXT, NULL, 0, "WORK,...", "run these works alone; \"decode\" stands for all of its sizes")                \
+    X(quick, FLAG, false, 0, "", "one short round: does it work, not how fast")                                        \
     X(digest, FLAG, false, 0, "", "print the SHA-256 of everything that is a pure function of the run")                \
     X(json, FLAG, false, 0, "", "print one JSON object in place of text")                                              \
     X(verbose, FLAG, false, 0, "", "log more; name the source line of an error")                                       \
@@ -60,6 +63,8 @@ enum {
                        RRL_TAKES_top_wrong | RRL_TAKES_limit,
     RRL_TAKES_SHOW = RRL_TAKES_ALWAYS | RRL_TAKES_SEARCH | RRL_TAKES_completion | RRL_TAKES_evaluation |
                      RRL_TAKES_digest | RRL_TAKES_json,
+    RRL_TAKES_BENCH = RRL_TAKES_ALWAYS | RRL_TAKES_model | RRL_TAKES_dtype | RRL_TAKES_threads | RRL_TAKES_isa |
+                      RRL_TAKES_only | RRL_TAKES_quick | RRL_TAKES_json | RRL_TAKES_dry_run,
     RRL_TAKES_EXPORT = RRL_TAKES_ALWAYS | RRL_TAKES_jsonl | RRL_TAKES_weights | RRL_TAKES_out,
 };
 
