@@ -85,6 +85,8 @@ static void check_work(const layout *l, const rrl_record *r, const variant *v) {
         CHECK_EQ_INT(count_of(rank, "verifier") >= 0, count_of(rank, "groups_judged") > 0);
         CHECK_EQ_INT(count_of(rank, "learner") >= 0, count_of(rank, "slots_learned") > 0);
         if (l->generators > 0 && count_of(rank, "learner") < 0) CHECK(count_of(rank, "bytes_sent") > 0);
+        bool computes = count_of(rank, "generator") >= 0 || count_of(rank, "learner") >= 0;
+        CHECK_EQ_INT(count_of(rank, "shared_memory") > 0, l->ranks > 1 && computes); /* one base a node */
         prefill += count_of(rank, "prefill_tokens");
         decoded += count_of(rank, "decode_rows");
         slots += count_of(rank, "slots_learned");

@@ -46,6 +46,7 @@ void rrl_fault_rank(int rank);
     "join.remove\n"      /* a segment, once run.h5 is there */                                                         \
     "lock.takeover\n"    /* the lock of a dead process replaced */                                                     \
     "memory.alloc\n"     /* every allocation of base/memory.h */                                                       \
+    "node.memory\n"      /* memory that the ranks of a node share; each takes its own */                               \
     "publish.folder\n"   /* fsync of a folder; this and the next five: any file that appears whole */                  \
     "publish.fsync\n"                                                                                                 \
     "publish.link\n"     /* rrl_file_create */                                                                         \

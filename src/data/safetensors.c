@@ -409,12 +409,51 @@ rrl_status rrl_safetensors_to_f32(float *out, const rrl_st_tensor *t) {
     }
 }
 
+/* Whole pages within [p, p + n). That it cannot be done costs memory and no more. */
+static void let_go(const uint8_t *p, size_t n) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)p + page - 1) / page * page, end = ((uintptr_t)p + n) / page * page;
+    if (end > begin) (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
+void rrl_safetensors_let_go(const rrl_st_tensor *t) {
+    for (int i = 0; i < N_DTYPES; i++)
+        if (DTYPES[i].dtype == t->dtype) {
+            let_go(t->data, (size_t)t->n_elements * (size_t)DTYPES[i].bytes);
+            return;
+        }
+}
+
+rrl_status rrl_safetensors_state(rrl_buffer *out, const rrl_safetensors *s) {
+    for (size_t i = 0; i < s->n_files; i++) {
+        struct stat st;
+        if (stat(s->files[i].path, &st) != 0)
+            return RRL_FAIL(RRL_ERR_IO, "%s: cannot be looked at: %s", s->files[i].path, strerror(errno));
+        RRL_TRY(rrl_buffer_printf(out, "%s %llu %llu %lld %lld.%09ld %lld.%09ld\n", s->files[i].path,
+                                  (unsigned long long)st.st_dev, (unsigned long long)st.st_ino, (long long)st.st_size,
+                                  (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec, (long long)st.st_ctim.tv_sec,
+                                  st.st_ctim.tv_nsec));
+    }
+    return RRL_OK;
+}
+
+/* In pieces, each let go when it is hashed. */
+static rrl_status hash_file(rrl_sha256 *h, const st_file *f) {
+    enum { PIECE = 1 << 24 };
+    for (size_t at = 0; at < f->size; at += PIECE) {
+        size_t n = f->size - at < PIECE ? f->size - at : PIECE;
+        RRL_TRY(rrl_sha256_add(h, f->map + at, n));
+        let_go(f->map + at, n);
+    }
+    return RRL_OK;
+}
+
 rrl_status rrl_safetensors_digest(char out[65], const rrl_safetensors *s) {
     rrl_status rc = RRL_OK;
     rrl_sha256 *h = NULL;
     uint8_t digest[RRL_SHA256_BYTES];
     RRL_GOTO(rrl_sha256_open(&h));
-    for (size_t i = 0; i < s->n_files; i++) RRL_GOTO(rrl_sha256_add(h, s->files[i].map, s->files[i].size));
+    for (size_t i = 0; i < s->n_files; i++) RRL_GOTO(hash_file(h, &s->files[i]));
     RRL_GOTO(rrl_sha256_end(h, digest));
     rrl_sha256_hex(out, digest);
 done:

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "base/memory.h"
 #include "rrl/status.h"
 
 /* The element types that are told apart: constant, name in a file, bytes. */
@@ -45,6 +46,10 @@ const rrl_st_tensor *rrl_safetensors_at(const rrl_safetensors *s, int64_t i);
 const rrl_st_tensor *rrl_safetensors_find(const rrl_safetensors *s, const char *name);
 /** Copy as f32 (f32, bf16, f16 sources; exact). out [n_elements]. Errors: RRL_ERR_DATA (integer tensor). */
 rrl_status rrl_safetensors_to_f32(float *out, const rrl_st_tensor *t);
+/** The tensor's bytes are not needed soon: their pages stop counting as this process's memory. They come back when read. */
+void rrl_safetensors_let_go(const rrl_st_tensor *t);
+/** Append a line a file that differs when the file does: path, device, inode, size, times of change. */
+rrl_status rrl_safetensors_state(rrl_buffer *out, const rrl_safetensors *s);
 /** SHA-256 over the files of the mapping, in shard order, as hex of 65 bytes: part of a run's digest. */
 rrl_status rrl_safetensors_digest(char out[65], const rrl_safetensors *s);
 

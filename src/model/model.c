@@ -91,19 +91,30 @@ static rrl_status find_tensor(const rrl_st_tensor **out, checkpoint *ck, const c
     return RRL_OK;
 }
 
+/* In the model's room, which may be filled already, or in memory of its own. */
+static rrl_status pack_matrix(rrl_weight **out, rrl_model *m, const void *src, rrl_dtype type, int64_t n, int64_t k) {
+    rrl_device *d = m->device;
+    if (!m->room.base) return d->ops->weight_pack(d, out, src, type, n, k);
+    RRL_TRY(d->ops->weight_view(d, out, rrl_carve_bytes(&m->room, d->ops->weight_bytes(d, n, k)), n, k));
+    return m->room_filled ? RRL_OK : d->ops->weight_fill(d, *out, src, type);
+}
+
 static rrl_status load_matrix(rrl_weight **out, rrl_model *m, checkpoint *ck, const char *name, int64_t n,
                               int64_t k) {
+    rrl_status rc = RRL_OK;
     const rrl_st_tensor *t = NULL;
+    void *copy = NULL;
     RRL_TRY(find_tensor(&t, ck, name, 2, n, k));
     rrl_dtype type;
     float_type(t->dtype, &type);
     const size_t width = type == RRL_F32 ? 4 : 2;
-    const rrl_device_ops *ops = m->device->ops;
-    if ((uintptr_t)t->data % width == 0) return ops->weight_pack(m->device, out, t->data, type, n, k);
-    void *copy = NULL; /* a header of odd length leaves the tensors unaligned */
-    RRL_TRY(rrl_alloc(&copy, (size_t)t->n_elements, width, name));
-    memcpy(copy, t->data, (size_t)t->n_elements * width);
-    rrl_status rc = ops->weight_pack(m->device, out, copy, type, n, k);
+    if ((uintptr_t)t->data % width != 0) { /* a header of odd length leaves the tensors unaligned */
+        RRL_GOTO(rrl_alloc(&copy, (size_t)t->n_elements, width, name));
+        memcpy(copy, t->data, (size_t)t->n_elements * width);
+    }
+    RRL_GOTO(pack_matrix(out, m, copy ? copy : t->data, type, n, k));
+    rrl_safetensors_let_go(t);
+done:
     free(copy);
     return rc;
 }
@@ -136,6 +147,11 @@ static rrl_status load_vector(float *to, rrl_model *m, checkpoint *ck, const cha
 
 /* --- the parts of a model */
 
+/* The start of a room. */
+typedef struct {
+    char digest[65]; /* of the weight files: who finds them packed need not read them */
+} room_head;
+
 static bool has_bias(const rrl_model_config *c, int module) {
     return c->qkv_bias && module <= RRL_MODULE_V;
 }
@@ -161,24 +177,65 @@ static size_t rope_floats(const rrl_model_config *c) {
     return (size_t)c->max_positions * (size_t)(c->head_dim / 2);
 }
 
-static size_t model_bytes(const rrl_model_config *c, size_t (*weight_bytes)(int64_t n, int64_t k)) {
-    rrl_carver vectors = {0};
-    carve_vectors(&vectors, c, NULL, NULL);
-    size_t bytes = vectors.used + 2 * rope_floats(c) * sizeof(float);
+typedef size_t bytes_of(const rrl_device *d, int64_t n, int64_t k);
+
+static size_t bytes_f32(const rrl_device *d, int64_t n, int64_t k) {
+    return rrl_cpu_weight_bytes(n, k);
+}
+
+static size_t bytes_bf16(const rrl_device *d, int64_t n, int64_t k) {
+    return rrl_cpu_weight_bytes_bf16(n, k);
+}
+
+/* What opening carves from a room: what its filler tells the others, then each matrix. */
+static size_t room_bytes(const rrl_model_config *c, const rrl_device *d, bytes_of *weight_bytes) {
+    rrl_carver room = {0};
+    rrl_carve_bytes(&room, sizeof(room_head));
+    for (int i = 0; i < (c->tied ? 1 : 2); i++) rrl_carve_bytes(&room, weight_bytes(d, c->vocab, c->hidden));
     for (int module = 0; module < RRL_MODULES; module++) {
         int64_t n, k;
         rrl_module_shape(&n, &k, c, module);
-        bytes += (size_t)c->layers * weight_bytes(n, k);
+        for (int32_t i = 0; i < c->layers; i++) rrl_carve_bytes(&room, weight_bytes(d, n, k));
     }
-    return bytes + (c->tied ? 1 : 2) * weight_bytes(c->vocab, c->hidden);
+    return room.used;
+}
+
+size_t rrl_model_room_bytes(const rrl_device *d, const rrl_model_config *c) {
+    return d->ops->weight_view ? room_bytes(c, d, d->ops->weight_bytes) : 0;
+}
+
+size_t rrl_model_shared_bytes(const rrl_model_config *c, rrl_dtype products) {
+    return room_bytes(c, NULL, products == RRL_F32 ? bytes_f32 : bytes_bf16);
+}
+
+static size_t model_bytes(const rrl_model_config *c, rrl_dtype products) {
+    rrl_carver vectors = {0};
+    carve_vectors(&vectors, c, NULL, NULL);
+    return vectors.used + 2 * rope_floats(c) * sizeof(float) + rrl_model_shared_bytes(c, products);
 }
 
 size_t rrl_model_bytes(const rrl_model_config *c) {
-    return model_bytes(c, rrl_cpu_weight_bytes);
+    return model_bytes(c, RRL_F32);
 }
 
 size_t rrl_model_bytes_bf16(const rrl_model_config *c) {
-    return model_bytes(c, rrl_cpu_weight_bytes_bf16);
+    return model_bytes(c, RRL_BF16);
+}
+
+rrl_status rrl_model_room_name(char out[65], const rrl_device *d, const char *dir) {
+    rrl_status rc = RRL_OK;
+    rrl_safetensors *files = NULL;
+    rrl_buffer state = {0};
+    uint8_t digest[RRL_SHA256_BYTES];
+    RRL_GOTO(rrl_safetensors_open_model(&files, dir));
+    RRL_GOTO(rrl_buffer_printf(&state, "%s\n", rrl_device_numeric_path(d)));
+    RRL_GOTO(rrl_safetensors_state(&state, files));
+    RRL_GOTO(rrl_sha256_of(digest, state.data, state.len));
+    rrl_sha256_hex(out, digest);
+done:
+    rrl_safetensors_close(&files);
+    rrl_buffer_free(&state);
+    return rc;
 }
 
 static rrl_status load_layer(rrl_model *m, checkpoint *ck, int32_t index) {
@@ -221,6 +278,7 @@ static rrl_status load_weights(rrl_model *m, const char *dir) {
     rrl_status rc = RRL_OK;
     checkpoint ck = {.dir = dir};
     const rrl_model_config *c = &m->config;
+    room_head *head = m->room.base ? rrl_carve_bytes(&m->room, sizeof *head) : NULL;
     RRL_GOTO(rrl_safetensors_open_model(&ck.files, dir));
     RRL_GOTO(rrl_alloc(&ck.used, (size_t)c->layers * 12 + 4, sizeof *ck.used, "tensor list"));
     RRL_GOTO(load_matrix(&m->embedding, m, &ck, "model.embed_tokens.weight", c->vocab, c->hidden));
@@ -231,7 +289,12 @@ static rrl_status load_weights(rrl_model *m, const char *dir) {
     for (int32_t i = 0; i < c->layers; i++) RRL_GOTO(load_layer(m, &ck, i));
     RRL_GOTO(load_vector(m->norm_final, m, &ck, "model.norm.weight", c->hidden));
     RRL_GOTO(refuse_unused(&ck, c));
+    if (m->room_filled) {
+        memcpy(m->digest, head->digest, sizeof m->digest);
+        goto done;
+    }
     RRL_GOTO(rrl_safetensors_digest(m->digest, ck.files));
+    if (head) memcpy(head->digest, m->digest, sizeof head->digest);
 done:
     free(ck.used);
     rrl_safetensors_close(&ck.files);
@@ -270,11 +333,17 @@ done:
 }
 
 rrl_status rrl_model_open(rrl_model **out, rrl_device *d, const char *dir) {
+    return rrl_model_open_in(out, d, dir, NULL);
+}
+
+rrl_status rrl_model_open_in(rrl_model **out, rrl_device *d, const char *dir, const rrl_model_room *room) {
     rrl_status rc = RRL_OK;
     rrl_model *m = NULL;
     rrl_carver vectors = {0};
     RRL_GOTO(rrl_alloc(&m, 1, sizeof *m, "model"));
     m->device = d;
+    if (room) m->room.base = room->data;
+    m->room_filled = room && room->filled;
     RRL_GOTO(rrl_model_config_read(&m->config, dir));
     RRL_GOTO(rrl_alloc(&m->layers, (size_t)m->config.layers, sizeof *m->layers, "layers"));
     carve_vectors(&vectors, &m->config, NULL, NULL);

@@ -27,6 +27,19 @@ rrl_status rrl_model_config_read(rrl_model_config *out, const char *dir);
 typedef struct rrl_model rrl_model;
 /** Load and pack the weights; tensors are checked by name, type and shape. The device is borrowed. */
 rrl_status rrl_model_open(rrl_model **out, rrl_device *d, const char *dir);
+/* Memory of the caller's for all that is frozen and large - the packed matrices, the embedding too - so that processes can
+ * share one copy. */
+typedef struct {
+    void *data;  /* rrl_model_room_bytes, 64-byte aligned; it outlives the model */
+    bool filled; /* by a model opened in it under the same name: only read. Else zeroed, and filled by opening */
+} rrl_model_room;
+/** As rrl_model_open, with the packed weights in room (NULL: in memory of its own). */
+rrl_status rrl_model_open_in(rrl_model **out, rrl_device *d, const char *dir, const rrl_model_room *room);
+/** Bytes of such a room; 0 where the device has no memory that processes can share. */
+size_t rrl_model_room_bytes(const rrl_device *d, const rrl_model_config *c);
+/** Hex name of what a room holds: differs with the weight files (path, inode, size, times; they are not read) and with the
+ *  way they are packed. Errors: RRL_ERR_DATA, RRL_ERR_IO. */
+rrl_status rrl_model_room_name(char out[65], const rrl_device *d, const char *dir);
 void rrl_model_close(rrl_model **m);
 const rrl_model_config *rrl_model_dims(const rrl_model *m);
 rrl_device *rrl_model_device(const rrl_model *m);
@@ -38,6 +51,8 @@ rrl_status rrl_model_dtype(rrl_dtype *out, const char *dir);
 /** Bytes of packed weights and tables, for the memory plan (from config alone): on a device of f32 or bf16 products. */
 size_t rrl_model_bytes(const rrl_model_config *c);
 size_t rrl_model_bytes_bf16(const rrl_model_config *c);
+/** The part of these that the ranks of a node hold once between them (roles/node_memory.h); what is left, each rank has. */
+size_t rrl_model_shared_bytes(const rrl_model_config *c, rrl_dtype products);
 /** The same for an adapter: its trainable floats, and the bytes it holds on the device. 0 if a target is unknown. */
 int64_t rrl_config_adapter_size(const rrl_model_config *c, const rrl_adapter_spec *spec);
 size_t rrl_config_adapter_bytes(const rrl_model_config *c, const rrl_adapter_spec *spec);

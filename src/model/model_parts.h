@@ -33,17 +33,6 @@ typedef struct {
     float *norm_in, *norm_post;
 } rrl_layer;
 
-struct rrl_model {
-    rrl_device *device; /* borrowed */
-    rrl_model_config config;
-    rrl_layer *layers;
-    rrl_weight *embedding, *head; /* head == embedding when tied */
-    float *vectors;               /* one block: norms and biases of all layers */
-    float *norm_final;
-    float *rope_cos, *rope_sin; /* one block, owned by rope_cos */
-    char digest[65];
-};
-
 /* Carves f32 buffers from one block of device memory. With base NULL it only counts, so that a plan and an
  * allocation come from the same code. */
 typedef struct {
@@ -53,6 +42,19 @@ typedef struct {
 rrl_tensor rrl_carve(rrl_carver *c, int64_t rows, int64_t cols);
 /** bytes, 64-byte aligned; NULL while counting. */
 void *rrl_carve_bytes(rrl_carver *c, size_t bytes);
+
+struct rrl_model {
+    rrl_device *device; /* borrowed */
+    rrl_model_config config;
+    rrl_layer *layers;
+    rrl_weight *embedding, *head; /* head == embedding when tied */
+    float *vectors;               /* one block: norms and biases of all layers */
+    float *norm_final;
+    float *rope_cos, *rope_sin; /* one block, owned by rope_cos */
+    char digest[65];
+    rrl_carver room; /* base NULL: each matrix has memory of its own */
+    bool room_filled;
+};
 
 static inline int32_t rrl_round16(int32_t r) {
     return (r + 15) / 16 * 16;

@@ -132,7 +132,22 @@ rrl_dtype rrl_engine_kv_dtype(const rrl_config *config, rrl_dtype dtype) {
     return asked == RRL_KV_BF16 || (asked == RRL_KV_AUTO && dtype == RRL_BF16) ? RRL_BF16 : RRL_F32;
 }
 
-static rrl_status open_model(rrl_engine *e, const rrl_team *team, const char *isa, int threads) {
+/* Packed once for the ranks of the node, where they can share memory; else in memory of this rank. */
+static rrl_status open_weights(rrl_engine *e, rrl_team *team) {
+    const size_t bytes = rrl_model_room_bytes(e->device, &e->dims);
+    char name[65];
+    if (team->memory && bytes > 0) {
+        RRL_TRY(rrl_model_room_name(name, e->device, e->model_dir));
+        e->memory = team->memory;
+        rrl_node_block_open(&e->weights, e->memory, name, bytes, &team->watch);
+    }
+    const rrl_model_room room = {e->weights.data, e->weights.filled};
+    RRL_TRY(rrl_model_open_in(&e->model, e->device, e->model_dir, room.data ? &room : NULL));
+    rrl_node_block_filled(e->memory, &e->weights);
+    return RRL_OK;
+}
+
+static rrl_status open_model(rrl_engine *e, rrl_team *team, const char *isa, int threads) {
     const rrl_config *c = e->config;
     int32_t longest = e->train.longest > e->test.longest ? e->train.longest : e->test.longest;
     rrl_dtype dtype = RRL_F32;
@@ -141,7 +156,7 @@ static rrl_status open_model(rrl_engine *e, const rrl_team *team, const char *is
     RRL_TRY(rrl_engine_dtype(&dtype, c, e->model_dir));
     RRL_TRY(rrl_cpu_open_dtype(&e->device, dtype, isa ? isa : "auto", rrl_engine_threads(c, threads, team)));
     e->device->kv_dtype = rrl_engine_kv_dtype(c, dtype);
-    RRL_TRY(rrl_model_open(&e->model, e->device, e->model_dir));
+    RRL_TRY(open_weights(e, team));
     memcpy(e->model_digest, rrl_model_digest(e->model), sizeof e->model_digest);
     return rrl_rollout_open(&e->rollout, e->model, (int32_t)c->generation.batch_limit,
                             longest + (int32_t)c->generation.max_tokens);
@@ -194,6 +209,7 @@ void rrl_engine_close(rrl_engine **ep) {
     pool_close(&e->test);
     rrl_prompt_close(&e->prompt);
     rrl_tokenizer_close(&e->tokenizer);
+    rrl_node_block_close(e->memory, &e->weights);
     free(e->model_dir);
     free(e);
     *ep = NULL;

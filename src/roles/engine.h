@@ -26,6 +26,8 @@ typedef struct {
     rrl_prompt *prompt;
     rrl_model_config dims; /* read on every rank; zero for the fixture */
     rrl_pool train, test;  /* questions NULL where not configured */
+    rrl_node_memory *memory; /* of the team; in it the weights, where the ranks of the node share them */
+    rrl_node_block weights;
     char *model_dir;
     char data_digest[65], model_digest[65];
 } rrl_engine;

@@ -23,6 +23,7 @@ static rank_report own_report(const rrl_session *s) {
                      .learner = s->team->learners.index, .work = s->team->work};
     if (gethostname(r.host, sizeof r.host - 1) != 0) strcpy(r.host, "unknown");
     r.work.peak_memory = rrl_peak_memory();
+    r.work.shared_memory = s->engine->weights.data ? (int64_t)s->engine->weights.bytes : 0;
     return r;
 }
 

@@ -82,7 +82,9 @@ static rrl_status split_world(rrl_team *t, MPI_Comm world, const rrl_parallel_co
         return RRL_FAIL(RRL_ERR_COMM, "%d ranks could not be split into teams", size);
     MPI_Comm_size(node, &t->ranks_on_node);
     t->cores_on_node = cores_of(node);
+    rrl_status rc = rrl_node_memory_open(&t->memory, node, t->log);
     MPI_Comm_free(&node);
+    RRL_TRY(rc);
     MPI_Comm_rank(t->comm, &t->rank);
     MPI_Comm_size(t->comm, &t->size);
     return RRL_OK;
@@ -111,6 +113,7 @@ void rrl_team_close(rrl_team **tp) {
     if (!t) return;
     rrl_mailbox_close(&t->parts);
     rrl_mailbox_close(&t->scored);
+    rrl_node_memory_close(&t->memory);
     MPI_Comm *comms[] = {&t->learning, &t->adapter, &t->comm};
     for (size_t i = 0; i < sizeof comms / sizeof comms[0]; i++)
         if (*comms[i] != MPI_COMM_NULL) MPI_Comm_free(comms[i]);

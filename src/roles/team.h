@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "device/mpi_wait.h"
+#include "roles/node_memory.h"
 #include "rrl/config.h"
 
 /* Work of one rank, for /provenance. X(field, unit, meaning) */
@@ -19,7 +20,8 @@
     X(slots_learned, "slots", "training slots")                                                                        \
     X(messages_sent, "messages", "groups sent to other ranks")                                                         \
     X(bytes_sent, "bytes", "bytes sent to other ranks")                                                                \
-    X(peak_memory, "bytes", "largest resident size")
+    X(peak_memory, "bytes", "largest resident size")                                                                   \
+    X(shared_memory, "bytes", "of it base weights that the ranks of the node hold once")
 typedef struct {
 #define X(field, unit, doc) int64_t field;
     RRL_WORK_COUNTERS(X)
@@ -39,6 +41,7 @@ typedef struct {
     MPI_Comm learning; /* learners: gradient sums (MPI_COMM_NULL elsewhere) */
     MPI_Comm adapter;  /* learner 0 and pure generators: new adapters (MPI_COMM_NULL elsewhere) */
     int rank, size;
+    rrl_node_memory *memory; /* what the ranks of the node hold once, of all teams; NULL = nothing */
     int ranks_on_node, cores_on_node; /* ranks of this job on the node, and the cores they may use together */
     int index, count; /* this team among all teams */
     int64_t epoch;    /* runs begun: groups of a run that failed are told from those of the next */
