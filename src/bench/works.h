@@ -28,17 +28,17 @@ typedef struct {
 /** Measure and append a row. */
 rrl_status rrl_bench_add(rrl_bench *b, const rrl_bench_measure *m);
 
-/* The works, a file a kind. `size` is that of the table in bench.c. */
-rrl_status rrl_bench_gemm(rrl_bench *b, const char *name, int32_t size);     /* gemm.c */
-rrl_status rrl_bench_prefill(rrl_bench *b, const char *name, int32_t size);  /* generate.c */
-rrl_status rrl_bench_decode(rrl_bench *b, const char *name, int32_t size);   /* generate.c */
-rrl_status rrl_bench_groups(rrl_bench *b, const char *name, int32_t size);   /* generate.c */
-rrl_status rrl_bench_fleet(rrl_bench *b, const char *name, int32_t size);    /* fleet.c */
-rrl_status rrl_bench_train(rrl_bench *b, const char *name, int32_t size);    /* train.c */
-rrl_status rrl_bench_step(rrl_bench *b, const char *name, int32_t size);     /* step.c */
-rrl_status rrl_bench_durable(rrl_bench *b, const char *name, int32_t size);  /* durable.c */
+/* The works, a file a kind. `size` is that of the table in works.c. */
+rrl_status rrl_bench_gemm(rrl_bench *b, const char *name, int32_t size);     /* work_gemm.c */
+rrl_status rrl_bench_prefill(rrl_bench *b, const char *name, int32_t size); /* work_generate.c */
+rrl_status rrl_bench_decode(rrl_bench *b, const char *name, int32_t size);   /* work_generate.c */
+rrl_status rrl_bench_groups(rrl_bench *b, const char *name, int32_t size);   /* work_generate.c */
+rrl_status rrl_bench_fleet(rrl_bench *b, const char *name, int32_t size);    /* work_fleet.c */
+rrl_status rrl_bench_train(rrl_bench *b, const char *name, int32_t size);    /* work_train.c */
+rrl_status rrl_bench_step(rrl_bench *b, const char *name, int32_t size);     /* work_step.c */
+rrl_status rrl_bench_durable(rrl_bench *b, const char *name, int32_t size); /* work_durable.c */
 
-/* Inputs (inputs.c) */
+/* Inputs (work_inputs.c) */
 enum { RRL_BENCH_RANK = 8, RRL_BENCH_GROUP = 8 };
 /** Tokens of a prompt (100) and of a completion (128); few when quick. */
 int32_t rrl_bench_prompt_tokens(const rrl_bench *b);
@@ -51,7 +51,7 @@ rrl_status rrl_bench_adapter(rrl_adapter **out, const rrl_bench *b, uint64_t see
 rrl_request rrl_bench_request(const rrl_bench *b, const int32_t *prompt, int32_t n_prompt, int32_t count,
                               int32_t adapter, int64_t question);
 
-/* What a pass must read and compute at least (cost.c). Activations are taken to stay in caches. */
+/* What a pass must read and compute at least (work_cost.c). Activations are taken to stay in caches. */
 double rrl_bench_matrix_bytes(const rrl_bench *b, double elements); /* of packed weights */
 double rrl_bench_weight_bytes(const rrl_bench *b); /* of all matrices, the head once */
 double rrl_bench_kv_bytes(const rrl_bench *b);     /* keys and values of one position */
