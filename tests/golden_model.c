@@ -153,7 +153,7 @@ static rrl_status logps_at(rrl_slot_engine *e, const rrl_safetensors *file, floa
 static rrl_status logps_run(golden *g, const rrl_safetensors *file) {
     rrl_status rc;
     rrl_slot_engine *e = NULL;
-    RRL_GOTO(rrl_slot_engine_open(&e, g->m, 64, 1));
+    RRL_GOTO(rrl_slot_engine_open(&e, g->m, &(rrl_slot_limits){.max_rows = 64, .max_seqs = 1}));
     RRL_GOTO(logps_at(e, file, 1.0f, NULL));
     RRL_GOTO(logps_at(e, file, 0.7f, NULL));
     RRL_GOTO(logps_at(e, file, 1.0f, g->a));
@@ -296,7 +296,7 @@ static rrl_status compare_slots(golden *g, rrl_slot_engine *e, const rrl_safeten
 
 static rrl_status slots_run(golden *g, const rrl_safetensors *file) {
     rrl_slot_engine *e = NULL;
-    RRL_TRY(rrl_slot_engine_open(&e, g->m, 256, GROUP));
+    RRL_TRY(rrl_slot_engine_open(&e, g->m, &(rrl_slot_limits){.max_rows = 256, .max_seqs = GROUP}));
     rrl_status rc = compare_slots(g, e, file);
     rrl_slot_engine_close(&e);
     return rc;
@@ -368,7 +368,7 @@ static rrl_status gradients_run(golden *g, const rrl_safetensors *file) {
     const size_t bytes = (size_t)rrl_adapter_size(g->a) * sizeof(float);
     RRL_GOTO(rrl_safetensors_open(&grads, at(g, "grpo_grads_dapo.safetensors")));
     RRL_GOTO(rrl_json_file(&settings, at(g, "grpo.json"), 1 << 20));
-    RRL_GOTO(rrl_slot_engine_open(&e, g->m, 256, GROUP));
+    RRL_GOTO(rrl_slot_engine_open(&e, g->m, &(rrl_slot_limits){.max_rows = 256, .max_seqs = GROUP}));
     RRL_GOTO(g->d->ops->alloc(g->d, (void **)&gradient, bytes, "gradient"));
     RRL_GOTO(put_gradients(g, e, file, settings, gradient));
     RRL_GOTO(rrl_alloc(&host, bytes, 1, "gradient"));

@@ -180,7 +180,7 @@ static void run(world *w, const mix *x, result *want, float **trained, int32_t b
     rrl_slot_engine *e = NULL;
     const bool first = !want[0].tokens;
     if (!CHECK_OK(generate(NULL, &k, w, x->requests, N_REQUESTS, batch_limit, CONTEXT)) ||
-        !CHECK_OK(rrl_slot_engine_open(&e, w->model, 512, 16)))
+        !CHECK_OK(rrl_slot_engine_open(&e, w->model, &(rrl_slot_limits){.max_rows = 512, .max_seqs = 16})))
         return;
     for (int i = 0; i < N_REQUESTS; i++) {
         size_t n = 0;

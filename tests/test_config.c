@@ -510,7 +510,7 @@ static void test_notes(void) {
     CHECK(has_parts(
         notes, "generation.sample_batch_size has no effect|training.bf16 has no effect|training.fp16 has no "
                "effect|model.dtype float16: weights are read as float16, rounded to bfloat16|"
-               "training.gradient_checkpointing has no effect|experiment.resume false has no effect|"
+               "experiment.resume false has no effect|"
                "training_verifier.members[0] and [1] have corruption seed 0 both"));
     free(notes);
     rrl_config_close(&c);

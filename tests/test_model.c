@@ -326,6 +326,7 @@ static void memory_of(rrl_device *counting, const char *arch) {
     rrl_slot_engine *e = NULL;
     const rrl_adapter_spec spec = {.r = 5, .alpha = 5};
     float logp[8];
+    size_t bytes[2];
     take();
     snprintf(path, sizeof path, GOLDEN "/%s/model", arch);
     if (!CHECK_OK(rrl_model_open(&m, counting, path))) return;
@@ -337,15 +338,20 @@ static void memory_of(rrl_device *counting, const char *arch) {
     CHECK_EQ_INT(take(), rrl_workspace_bytes(c, 77));
     CHECK_OK(rrl_kv_pool_open(&pool, m, 9));
     CHECK_EQ_INT(take(), 9 * rrl_kv_block_bytes(c, RRL_F32));
-    CHECK_OK(rrl_slot_engine_open(&e, m, 90, 3));
-    const int32_t tokens[] = {3, 4, 5}, n = 2;
-    const rrl_slot s = {
-        .prompt = tokens, .n_prompt = 1, .n_seqs = 1, .tokens = tokens + 1, .n_tokens = &n, .temperature = 1};
-    CHECK_OK(rrl_slot_forward(e, logp, NULL, &s, NULL));
-    CHECK_EQ_INT(counted, rrl_slot_engine_bytes(c, 90, 3, 0));
-    for (int i = 0; i < 2; i++) CHECK_OK(rrl_slot_forward(e, logp, logp + 4, &s, a));
-    CHECK_EQ_INT(take(), rrl_slot_engine_bytes(c, 90, 3, 5));
-    rrl_slot_engine_close(&e);
+    for (int recompute = 0; recompute < 2; recompute++) {
+        const rrl_slot_limits most = {.max_rows = 90, .max_seqs = 3, .recompute = recompute, .block_rows = 40};
+        const int32_t tokens[] = {3, 4, 5}, n = 2;
+        const rrl_slot s = {
+            .prompt = tokens, .n_prompt = 1, .n_seqs = 1, .tokens = tokens + 1, .n_tokens = &n, .temperature = 1};
+        CHECK_OK(rrl_slot_engine_open(&e, m, &most));
+        CHECK_OK(rrl_slot_forward(e, logp, NULL, &s, NULL));
+        CHECK_EQ_INT(counted, rrl_slot_engine_bytes(c, &most, 0));
+        for (int i = 0; i < 2; i++) CHECK_OK(rrl_slot_forward(e, logp, logp + 4, &s, a));
+        bytes[recompute] = take();
+        CHECK_EQ_INT(bytes[recompute], rrl_slot_engine_bytes(c, &most, 5));
+        rrl_slot_engine_close(&e);
+    }
+    CHECK(bytes[1] < bytes[0]);
     rrl_kv_pool_close(&pool, m);
     rrl_workspace_close(&w);
     rrl_adapter_close(&a);

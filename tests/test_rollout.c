@@ -116,7 +116,7 @@ static void check_trained(world *w, const mix *x, const result *results) {
     rrl_slot_engine *e = NULL;
     static float logp[1024];
     uint32_t samples[32];
-    if (!CHECK_OK(rrl_slot_engine_open(&e, w->model, 1024, 32))) return;
+    if (!CHECK_OK(rrl_slot_engine_open(&e, w->model, &(rrl_slot_limits){.max_rows = 1024, .max_seqs = 32}))) return;
     for (int i = 0; i < N_REQUESTS; i++) {
         const rrl_request *q = &x->requests[i];
         for (int32_t s = 0; s < q->count; s++) samples[s] = (uint32_t)(q->first + s);

@@ -103,7 +103,8 @@ static void test_draws(const char *dir) {
         .key = {.seed = 77, .purpose = RRL_RNG_TRAIN, .step = 9, .question = 1u << 20, .attempt = 2},
         .user = &index};
     if (!CHECK_OK(world_open(&w, dir, "llama", "auto", 1))) return;
-    if (CHECK_OK(rrl_slot_engine_open(&e, w.model, 2048, VOCAB)) && run(&w, &got, &q, 1, 4)) {
+    if (CHECK_OK(rrl_slot_engine_open(&e, w.model, &(rrl_slot_limits){.max_rows = 2048, .max_seqs = VOCAB})) &&
+        run(&w, &got, &q, 1, 4)) {
         const int32_t *tokens = got.tokens;
         for (int32_t s = 0; s < q.count; tokens += got.n_tokens[s++])
             for (int32_t k = 0; k < got.n_tokens[s]; k++) {
@@ -139,7 +140,8 @@ static void test_penalty(const char *dir) {
                            .sampling = {0.0, 1.0, 1e9, 0, 7},
                            .user = &index};
     if (!CHECK_OK(world_open(&w, dir, "llama", "auto", 1))) return;
-    if (CHECK_OK(rrl_slot_engine_open(&e, w.model, 2304, VOCAB)) && run(&w, &got, &q, 1, 2)) {
+    if (CHECK_OK(rrl_slot_engine_open(&e, w.model, &(rrl_slot_limits){.max_rows = 2304, .max_seqs = VOCAB})) &&
+        run(&w, &got, &q, 1, 2)) {
         const int32_t *tokens = got.tokens;
         for (int32_t s = 0; s < q.count; tokens += got.n_tokens[s++]) {
             char seen[VOCAB] = {[79] = 1, [151] = 1};

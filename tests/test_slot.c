@@ -144,7 +144,7 @@ static void equals_decoding(const char *arch) {
     fixture f;
     rrl_slot_engine *e = NULL;
     if (!CHECK(fixture_open(&f, arch, "auto", 2))) return;
-    CHECK_OK(rrl_slot_engine_open(&e, f.m, MOST, GROUP));
+    CHECK_OK(rrl_slot_engine_open(&e, f.m, &(rrl_slot_limits){.max_rows = MOST, .max_seqs = GROUP}));
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
         for (int adapted = 0; adapted < 2; adapted++) {
             example x;
@@ -169,7 +169,7 @@ static void independent_of_slot(void) {
     example x;
     float together[MOST], alone[MOST], other[MOST], entropy[MOST];
     if (!CHECK(fixture_open(&f, "llama", "auto", 1))) return;
-    CHECK_OK(rrl_slot_engine_open(&e, f.m, MOST, GROUP));
+    CHECK_OK(rrl_slot_engine_open(&e, f.m, &(rrl_slot_limits){.max_rows = MOST, .max_seqs = GROUP}));
     make_example(&x, 37, 6, 1, 9);
     for (int dropped = 0; dropped < 2; dropped++) {
         x.slot.dropout = dropped ? 0.25f : 0;
@@ -290,7 +290,7 @@ static void finite_differences(const char *arch, float dropout) {
     const size_t n = (size_t)rrl_adapter_size(t.f.a), bytes = n * sizeof(float);
     rrl_device *d = t.f.d;
     t.start = malloc(bytes), t.moved = malloc(bytes), t.gradient = malloc(bytes);
-    CHECK_OK(rrl_slot_engine_open(&t.e, t.f.m, MOST, GROUP));
+    CHECK_OK(rrl_slot_engine_open(&t.e, t.f.m, &(rrl_slot_limits){.max_rows = MOST, .max_seqs = GROUP}));
     make_example(&t.x, 35, 9, 1, 12);
     t.x.slot.dropout = dropout;
     for (int32_t i = 0; i < t.x.n; i++) {
@@ -326,7 +326,7 @@ static float *result_on(const char *arch, const char *isa, int threads, size_t *
     const size_t n = (size_t)rrl_adapter_size(f.a);
     *bytes = (n + 2 * (size_t)x.n) * sizeof *out;
     out = calloc(1, *bytes);
-    CHECK_OK(rrl_slot_engine_open(&e, f.m, MOST, GROUP));
+    CHECK_OK(rrl_slot_engine_open(&e, f.m, &(rrl_slot_limits){.max_rows = MOST, .max_seqs = GROUP}));
     CHECK_OK(f.d->ops->alloc(f.d, (void **)&gradient, n * sizeof *gradient, "gradient"));
     CHECK_OK(rrl_slot_forward(e, out, out + x.n, &x.slot, f.a));
     CHECK_OK(rrl_slot_backward(e, gradient, dlogp));
@@ -353,6 +353,61 @@ static void equal_paths(const char *arch) {
     free(want);
 }
 
+/* --- what is kept and how much is made at a time: other memory, the same bits */
+
+static rrl_status open_bf16(fixture *f, const char *arch) {
+    char path[512];
+    *f = (fixture){0};
+    RRL_TRY(rrl_cpu_open_dtype(&f->d, RRL_BF16, "auto", 2));
+    snprintf(path, sizeof path, GOLDEN "/%s/model", arch);
+    RRL_TRY(rrl_model_open(&f->m, f->d, path));
+    snprintf(path, sizeof path, GOLDEN "/%s/adapter", arch);
+    return rrl_adapter_load(&f->a, f->m, path);
+}
+
+/* logp, entropy and the gradient of two backward passes, into host memory [2 n + adapter]. */
+static void run_with(float *out, fixture *f, const example *x, const rrl_slot_limits *most) {
+    rrl_slot_engine *e = NULL;
+    float dlogp[MOST], *gradient = NULL;
+    const size_t n = (size_t)rrl_adapter_size(f->a);
+    for (int32_t i = 0; i < x->n; i++) dlogp[i] = 0.1f * (float)(i % 5 - 2);
+    CHECK_OK(rrl_slot_engine_open(&e, f->m, most));
+    CHECK_OK(f->d->ops->alloc(f->d, (void **)&gradient, n * sizeof *gradient, "gradient"));
+    CHECK_OK(rrl_slot_forward(e, out, out + x->n, &x->slot, f->a));
+    for (int i = 0; i < 2; i++) CHECK_OK(rrl_slot_backward(e, gradient, dlogp));
+    CHECK_OK(f->d->ops->download(f->d, out + 2 * x->n, gradient, n * sizeof *gradient));
+    f->d->ops->free(f->d, gradient);
+    rrl_slot_engine_close(&e);
+}
+
+static void kept_or_not(fixture *f, float dropout) {
+    static const rrl_slot_limits CASES[] = {{MOST, GROUP, false, 7},  {MOST, GROUP, false, 64}, {MOST, GROUP, true, 0},
+                                            {MOST, GROUP, true, 32}, {MOST, GROUP, true, 1}};
+    const rrl_slot_limits whole = {.max_rows = MOST, .max_seqs = GROUP};
+    const size_t n = 2 * MOST + (size_t)rrl_adapter_size(f->a);
+    float *want = calloc(n, sizeof *want), *got = calloc(n, sizeof *got);
+    example x;
+    make_example(&x, 45, 30, 1, 17);
+    x.slot.dropout = dropout;
+    run_with(want, f, &x, &whole);
+    CHECK(want[2 * x.n] != 0);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        memset(got, 0, n * sizeof *got);
+        run_with(got, f, &x, &CASES[i]);
+        if (!CHECK(memcmp(want, got, n * sizeof *got) == 0))
+            fprintf(stderr, "  recompute %d, blocks of %d, dropout %g\n", CASES[i].recompute, CASES[i].block_rows,
+                    (double)dropout);
+    }
+    free(want), free(got);
+}
+
+static void less_memory(const char *arch, const char *isa) {
+    fixture f;
+    if (!CHECK(isa ? fixture_open(&f, arch, isa, 1) : open_bf16(&f, arch) == RRL_OK)) return;
+    for (int dropped = 0; dropped < 2; dropped++) kept_or_not(&f, dropped ? 0.25f : 0);
+    fixture_close(&f);
+}
+
 /* --- use of the engine */
 
 static void ranks_and_accumulation(void) {
@@ -363,7 +418,7 @@ static void ranks_and_accumulation(void) {
     float logp[MOST], again[MOST], dlogp[MOST], *gradient = NULL;
     if (!CHECK(fixture_open(&f, "llama", "auto", 1))) return;
     CHECK_OK(rrl_adapter_open(&wide, f.m, &(rrl_adapter_spec){.r = 20, .alpha = 20}, 3));
-    CHECK_OK(rrl_slot_engine_open(&e, f.m, MOST, GROUP));
+    CHECK_OK(rrl_slot_engine_open(&e, f.m, &(rrl_slot_limits){.max_rows = MOST, .max_seqs = GROUP}));
     make_example(&x, 5, 3, 2, 4);
     for (int32_t i = 0; i < x.n; i++) dlogp[i] = 1;
     CHECK_STATUS(rrl_slot_backward(e, NULL, dlogp), RRL_ERR_INTERNAL);
@@ -400,7 +455,7 @@ static void refusals(void) {
     example x;
     float logp[MOST];
     if (!CHECK(fixture_open(&f, "llama", "auto", 1))) return;
-    CHECK_OK(rrl_slot_engine_open(&e, f.m, 20, 2));
+    CHECK_OK(rrl_slot_engine_open(&e, f.m, &(rrl_slot_limits){.max_rows = 20, .max_seqs = 2}));
     make_example(&x, 5, 3, 2, 4);
     CHECK_STATUS(rrl_slot_forward(e, logp, NULL, &x.slot, f.a), RRL_ERR_RANGE); /* 3 completions */
     x.slot.n_seqs = 2;
@@ -425,7 +480,7 @@ static void refusals(void) {
     x.slot.dropout = 1;
     CHECK_STATUS(rrl_slot_forward(e, logp, NULL, &x.slot, f.a), RRL_ERR_RANGE);
     rrl_slot_engine_close(&e);
-    CHECK_OK(rrl_slot_engine_open(&e, f.m, 600, 2));
+    CHECK_OK(rrl_slot_engine_open(&e, f.m, &(rrl_slot_limits){.max_rows = 600, .max_seqs = 2}));
     make_example(&x, 5, 3, 252, 1); /* the model has 256 positions */
     x.slot.n_seqs = 2;
     CHECK_STATUS(rrl_slot_forward(e, logp, NULL, &x.slot, f.a), RRL_ERR_RANGE);
@@ -443,6 +498,10 @@ int main(void) {
     finite_differences("llama", 0.25f);
     equal_paths("llama");
     equal_paths("qwen2");
+    less_memory("llama", "auto");
+    less_memory("qwen2", "reference");
+    less_memory("llama", NULL); /* bf16 */
+    less_memory("qwen2", NULL);
     ranks_and_accumulation();
     refusals();
     return CHECK_DONE();

@@ -45,7 +45,8 @@ static rrl_status prepare(training *t, const rrl_bench *b, int32_t n, int32_t to
                          .n_tokens = t->n_tokens, .temperature = 0.7f, .seed = 1, .samples = t->samples};
     const size_t bytes = (size_t)rrl_adapter_size(t->adapter) * sizeof(float);
     RRL_TRY(b->device->ops->alloc(b->device, (void **)&t->gradient, bytes, "gradient"));
-    return rrl_slot_engine_open(&t->engine, b->model, PROMPT + n * tokens, n);
+    const rrl_slot_limits most = {.max_rows = PROMPT + n * tokens, .max_seqs = n};
+    return rrl_slot_engine_open(&t->engine, b->model, &most);
 }
 
 static void release(training *t, const rrl_bench *b) {

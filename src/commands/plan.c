@@ -62,7 +62,6 @@ static void print_layout(const rrl_setup *s, const rrl_options *o, int32_t slots
 static rrl_status print_memory(const rrl_setup *s, const rrl_engine *e, bool trains) {
     const rrl_config *c = s->config;
     int32_t longest = e->train.longest > e->test.longest ? e->train.longest : e->test.longest;
-    int32_t slot_rows = (int32_t)(c->training.slot_rows > 0 ? c->training.slot_rows : c->generation.num_generations);
     rrl_dtype dtype = RRL_F32;
     RRL_TRY(rrl_engine_dtype(&dtype, c, e->model_dir));
     double weights = (double)(dtype == RRL_F32 ? rrl_model_bytes(&e->dims) : rrl_model_bytes_bf16(&e->dims));
@@ -70,8 +69,8 @@ static rrl_status print_memory(const rrl_setup *s, const rrl_engine *e, bool tra
                                                longest + (int32_t)c->generation.max_tokens);
     double slot = 0, optimiser = 0;
     if (trains) {
-        slot = (double)rrl_slot_engine_bytes(&e->dims, e->train.longest + slot_rows * (int32_t)c->generation.max_tokens,
-                                             slot_rows, (int32_t)c->training.lora.r);
+        const rrl_slot_limits most = rrl_engine_slot_limits(e, c);
+        slot = (double)rrl_slot_engine_bytes(&e->dims, &most, (int32_t)c->training.lora.r);
         rrl_adapter_spec spec = rrl_engine_adapter_spec(c);
         optimiser = (double)rrl_config_adapter_bytes(&e->dims, &spec) +
                     OPTIMISER_VECTORS * sizeof(float) * (double)rrl_config_adapter_size(&e->dims, &spec);

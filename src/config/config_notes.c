@@ -55,9 +55,6 @@ static rrl_status note_corruption(rrl_buffer *b, const rrl_config *c) {
 /* Keys of the dialect that this version takes and does nothing with. */
 static rrl_status note_missing(rrl_buffer *b, const rrl_config *c) {
     const rrl_experiment_config *x = &c->experiment;
-    if (c->training.gradient_checkpointing)
-        RRL_TRY(rrl_buffer_puts(
-            b, "training.gradient_checkpointing has no effect: a slot's activations are always kept\n"));
     if (!x->resume)
         RRL_TRY(rrl_buffer_puts(b, "experiment.resume false has no effect: a study always continues; "
                                    "--fresh starts it again\n"));

@@ -14,7 +14,8 @@ struct rrl_learner {
     rrl_adapter *adapter;
     rrl_device *device;
     rrl_learner_settings set;
-    rrl_slot_engine *engine;
+    rrl_slot_engine *own;    /* NULL where settings lend one */
+    rrl_slot_engine *engine; /* the one used */
     int64_t size;
     float *gradient, *scratch, *m, *v;
     float *level[TREE_LEVELS]; /* pending left node of each level; made when first needed */
@@ -48,7 +49,9 @@ rrl_status rrl_learner_open(rrl_learner **out, rrl_model *m, rrl_adapter *a, con
     RRL_GOTO(rrl_alloc(&l->n_tokens, rows, sizeof *l->n_tokens, "row lengths"));
     RRL_GOTO(rrl_alloc(&l->finish, rows, sizeof *l->finish, "row finish"));
     RRL_GOTO(rrl_alloc(&l->samples, (size_t)s->slot_rows, sizeof *l->samples, "samples of a slot"));
-    RRL_GOTO(rrl_slot_engine_open(&l->engine, m, s->max_rows, s->slot_rows));
+    const rrl_slot_limits most = {.max_rows = s->max_rows, .max_seqs = s->slot_rows};
+    if (!s->slots) RRL_GOTO(rrl_slot_engine_open(&l->own, m, &most));
+    l->engine = s->slots ? s->slots : l->own;
     l->token_room = (int64_t)s->slot_rows * s->grpo.max_tokens;
     float **host[] = {&l->logp, &l->ref, &l->entropy, &l->dlogp};
     for (size_t i = 0; i < sizeof host / sizeof host[0]; i++)
@@ -69,7 +72,7 @@ void rrl_learner_close(rrl_learner **lp) {
     for (int i = 0; i < TREE_LEVELS; i++)
         if (l->level[i]) l->device->ops->free(l->device, l->level[i]);
     if (l->square) l->device->ops->free(l->device, l->square);
-    rrl_slot_engine_close(&l->engine);
+    rrl_slot_engine_close(&l->own);
     free(l->logp);
     free(l->ref);
     free(l->entropy);

@@ -18,7 +18,10 @@ typedef struct {
     bool recorded_old; /* old log-probs are the recorded ones on the first pass too (pipeline_depth > 0) */
     double weight_decay, max_grad_norm; /* max_grad_norm 0 = no clipping */
     uint64_t seed;
-    int32_t max_rows; /* rows of the largest slot: prompt + completions */
+    /* Borrowed, with room for the largest slot; learners that work one after the other may share it. NULL: the learner
+     * opens one of its own, of max_rows rows (prompt + completions). */
+    rrl_slot_engine *slots;
+    int32_t max_rows;
     void (*beat)(void *context); /* called before every slot: a sign of life from a long computation; may be NULL */
     void *context;
 } rrl_learner_settings;

@@ -9,54 +9,67 @@
 
 /* --- buffers */
 
+int64_t rrl_block_size(int64_t rows, int64_t most) {
+    const int64_t blocks = (rows + most - 1) / most;
+    return (rows + blocks - 1) / blocks;
+}
+
+rrl_tensor rrl_block_of(const rrl_activations *a, rrl_tensor gate_or_up, int64_t first, int64_t n) {
+    return rrl_tensor_rows(gate_or_up, a->keep == RRL_KEEP_ALL ? first : 0, n);
+}
+
+/* All but x. */
 static void carve_layer(rrl_layer_activations *l, rrl_carver *carver, const rrl_model_config *c, int64_t rows,
-                        bool keep) {
+                        int64_t block, rrl_keep keep) {
     const int64_t q = (int64_t)c->heads * c->head_dim, kv = (int64_t)c->kv_heads * c->head_dim;
-    l->x = rrl_carve(carver, rows, c->hidden);
     l->q = rrl_carve(carver, rows, q);
     l->k = rrl_carve(carver, rows, kv);
     l->v = rrl_carve(carver, rows, kv);
     l->attended = rrl_carve(carver, rows, q);
-    l->lse = keep ? rrl_carve(carver, rows, c->heads) : (rrl_tensor){0};
+    l->lse = keep != RRL_KEEP_NOTHING ? rrl_carve(carver, rows, c->heads) : (rrl_tensor){0};
     l->mid = rrl_carve(carver, rows, c->hidden);
-    l->gate = rrl_carve(carver, rows, c->intermediate);
-    l->up = rrl_carve(carver, rows, c->intermediate);
+    l->gate = rrl_carve(carver, keep == RRL_KEEP_ALL ? rows : block, c->intermediate);
+    l->up = rrl_carve(carver, keep == RRL_KEEP_ALL ? rows : block, c->intermediate);
 }
 
-void rrl_activations_carve(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c, int64_t rows,
-                           bool keep) {
+void rrl_activations_carve(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c, int64_t rows, int64_t block,
+                           rrl_keep keep) {
     /* Made again before their use in a backward pass, so one buffer serves all layers. */
     rrl_tensor h = rrl_carve(carver, rows, c->hidden), h2 = rrl_carve(carver, rows, c->hidden);
-    rrl_tensor act = rrl_carve(carver, rows, c->intermediate);
+    rrl_tensor act = rrl_carve(carver, block, c->intermediate);
     rrl_layer_activations layer = {0};
     for (int32_t i = 0; i < c->layers; i++) {
-        if (keep || i == 0) carve_layer(&layer, carver, c, rows, keep);
+        if (keep != RRL_KEEP_NOTHING || i == 0) layer.x = rrl_carve(carver, rows, c->hidden);
+        if (keep == RRL_KEEP_ALL || i == 0) carve_layer(&layer, carver, c, rows, block, keep);
         layer.h = h;
         layer.h2 = h2;
         layer.act = act;
         if (a) a->layers[i] = layer;
     }
-    rrl_tensor last = keep ? rrl_carve(carver, rows, c->hidden) : layer.x;
+    rrl_tensor last = keep != RRL_KEEP_NOTHING ? rrl_carve(carver, rows, c->hidden) : layer.x;
     if (!a) return;
+    a->keep = keep;
+    a->block = block;
     a->last = last;
     a->hidden = h; /* free after the last layer */
 }
 
-void rrl_activations_carve_lora(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c,
-                                int64_t rows, int32_t r16, bool keep) {
-    rrl_tensor us = {0};
+void rrl_activations_carve_lora(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c, int64_t rows,
+                                int32_t r16, rrl_keep keep) {
+    rrl_tensor us[RRL_MODULES] = {{0}};
     for (int32_t i = 0; i < c->layers; i++)
         for (int module = 0; module < RRL_MODULES; module++) {
-            if (keep || (i == 0 && module == 0)) us = rrl_carve(carver, rows, r16);
-            if (a) a->layers[i].us[module] = us;
+            if (keep == RRL_KEEP_ALL || (i == 0 && (keep == RRL_KEEP_INPUTS || module == 0)))
+                us[module] = rrl_carve(carver, rows, r16);
+            if (keep == RRL_KEEP_NOTHING) us[module] = us[0];
+            if (a) a->layers[i].us[module] = us[module];
         }
 }
 
 void rrl_activations_rows(rrl_activations *a, int64_t rows) {
     for (int32_t i = 0; i < a->n_layers; i++) {
         rrl_layer_activations *l = &a->layers[i];
-        rrl_tensor *all[] = {&l->x,   &l->h,  &l->q,    &l->k,  &l->v,  &l->attended,
-                             &l->mid, &l->h2, &l->gate, &l->up, &l->act};
+        rrl_tensor *all[] = {&l->x, &l->h, &l->q, &l->k, &l->v, &l->attended, &l->mid, &l->h2};
         for (size_t t = 0; t < sizeof all / sizeof *all; t++) all[t]->rows = rows;
         if (l->lse.data) l->lse.rows = rows;
         for (int module = 0; module < RRL_MODULES; module++) l->us[module].rows = rows;
@@ -74,10 +87,8 @@ typedef struct {
     const rrl_device_ops *ops;
 } pass;
 
-/* y = x w^T + bias, then the adapters' part on top. */
-static rrl_status project(pass *p, int32_t layer, int module, rrl_tensor y, rrl_tensor x) {
-    const rrl_layer *weights = &p->m->layers[layer];
-    RRL_TRY(p->ops->linear(p->d, y, x, weights->weight[module], weights->bias[module]));
+/* The adapters' part of y = W x on top, for rows from `first` on; us stays. */
+static rrl_status adapt(pass *p, int32_t layer, int module, rrl_tensor y, rrl_tensor x, int64_t first) {
     const int32_t index = layer * RRL_MODULES + module;
     int32_t rank = 0;
     for (int32_t i = 0; i < p->f->n_adapters; i++) {
@@ -88,9 +99,17 @@ static rrl_status project(pass *p, int32_t layer, int module, rrl_tensor y, rrl_
     if (rank == 0) return RRL_OK;
     rrl_tensor us = p->a->layers[layer].us[module];
     us.cols = rrl_round16(rank);
+    const rrl_batch b = rrl_batch_rows(&p->f->batch, first, x.rows);
     const rrl_lora_args args = {
         .modules = p->a->modules, .dropout = p->f->dropout, .module = (uint32_t)index};
-    return p->ops->lora(p->d, y, us, x, &p->f->batch, &args);
+    return p->ops->lora(p->d, y, rrl_tensor_rows(us, first, x.rows), x, &b, &args);
+}
+
+/* y = x w^T + bias, then the adapters' part on top. */
+static rrl_status project(pass *p, int32_t layer, int module, rrl_tensor y, rrl_tensor x, int64_t first) {
+    const rrl_layer *weights = &p->m->layers[layer];
+    RRL_TRY(p->ops->linear(p->d, y, x, weights->weight[module], weights->bias[module]));
+    return adapt(p, layer, module, y, x, first);
 }
 
 static rrl_status attend(pass *p, int32_t layer) {
@@ -99,9 +118,9 @@ static rrl_status attend(pass *p, int32_t layer) {
     const rrl_batch *b = &p->f->batch;
     const int32_t cache = p->f->pool->n_layers == 1 ? 0 : layer;
     RRL_TRY(p->ops->rms_norm(p->d, l->h, l->x, p->m->layers[layer].norm_in, c->rms_eps));
-    RRL_TRY(project(p, layer, RRL_MODULE_Q, l->q, l->h));
-    RRL_TRY(project(p, layer, RRL_MODULE_K, l->k, l->h));
-    RRL_TRY(project(p, layer, RRL_MODULE_V, l->v, l->h));
+    RRL_TRY(project(p, layer, RRL_MODULE_Q, l->q, l->h, 0));
+    RRL_TRY(project(p, layer, RRL_MODULE_K, l->k, l->h, 0));
+    RRL_TRY(project(p, layer, RRL_MODULE_V, l->v, l->h, 0));
     RRL_TRY(p->ops->rope(p->d, l->q, c->heads, c->head_dim, b, p->m->rope_cos, p->m->rope_sin, false));
     RRL_TRY(p->ops->rope(p->d, l->k, c->kv_heads, c->head_dim, b, p->m->rope_cos, p->m->rope_sin, false));
     RRL_TRY(p->ops->round(p->d, l->k, p->d->kv_dtype));
@@ -109,17 +128,29 @@ static rrl_status attend(pass *p, int32_t layer) {
     RRL_TRY(p->ops->kv_write(p->d, p->f->pool, cache, l->k, l->v, &p->f->writes));
     RRL_TRY(p->ops->attention(p->d, l->attended, l->lse, l->q, c->heads, p->f->pool, cache, &p->f->table, b,
                               1.0f / sqrtf((float)c->head_dim)));
-    RRL_TRY(project(p, layer, RRL_MODULE_O, l->mid, l->attended));
+    RRL_TRY(project(p, layer, RRL_MODULE_O, l->mid, l->attended, 0));
     return p->ops->add(p->d, l->mid, l->x); /* into the new buffer, so that x is kept: addition commutes */
 }
 
+/* h2, gate, up and act of a block of rows. */
+static rrl_status gates(pass *p, int32_t layer, int64_t first, int64_t n) {
+    const rrl_layer_activations *l = &p->a->layers[layer];
+    const rrl_tensor h2 = rrl_tensor_rows(l->h2, first, n), mid = rrl_tensor_rows(l->mid, first, n);
+    const rrl_tensor gate = rrl_block_of(p->a, l->gate, first, n), up = rrl_block_of(p->a, l->up, first, n);
+    RRL_TRY(p->ops->rms_norm(p->d, h2, mid, p->m->layers[layer].norm_post, p->m->config.rms_eps));
+    RRL_TRY(project(p, layer, RRL_MODULE_GATE, gate, h2, first));
+    RRL_TRY(project(p, layer, RRL_MODULE_UP, up, h2, first));
+    return p->ops->swiglu(p->d, rrl_tensor_rows(l->act, 0, n), gate, up);
+}
+
 static rrl_status feed_forward(pass *p, int32_t layer, rrl_tensor out) {
-    rrl_layer_activations *l = &p->a->layers[layer];
-    RRL_TRY(p->ops->rms_norm(p->d, l->h2, l->mid, p->m->layers[layer].norm_post, p->m->config.rms_eps));
-    RRL_TRY(project(p, layer, RRL_MODULE_GATE, l->gate, l->h2));
-    RRL_TRY(project(p, layer, RRL_MODULE_UP, l->up, l->h2));
-    RRL_TRY(p->ops->swiglu(p->d, l->act, l->gate, l->up));
-    RRL_TRY(project(p, layer, RRL_MODULE_DOWN, out, l->act));
+    const rrl_layer_activations *l = &p->a->layers[layer];
+    const int64_t rows = p->f->batch.n_rows, block = rrl_block_size(rows, p->a->block);
+    for (int64_t first = 0; first < rows; first += block) {
+        const int64_t n = rows - first < block ? rows - first : block;
+        RRL_TRY(gates(p, layer, first, n));
+        RRL_TRY(project(p, layer, RRL_MODULE_DOWN, rrl_tensor_rows(out, first, n), rrl_tensor_rows(l->act, 0, n), first));
+    }
     return p->ops->add(p->d, out, l->mid);
 }
 
@@ -145,6 +176,19 @@ rrl_status rrl_forward_run(rrl_activations *a, rrl_model *m, const rrl_forward *
     return p.ops->rms_norm(p.d, a->hidden, a->last, m->norm_final, m->config.rms_eps);
 }
 
+rrl_status rrl_forward_attend(rrl_activations *a, rrl_model *m, const rrl_forward *f, int32_t layer) {
+    pass p = {a, m, f, m->device, m->device->ops};
+    return attend(&p, layer);
+}
+
+rrl_status rrl_forward_gates(rrl_activations *a, rrl_model *m, const rrl_forward *f, int32_t layer, int64_t first,
+                             rrl_tensor scratch) {
+    const int64_t n = scratch.rows;
+    pass p = {a, m, f, m->device, m->device->ops};
+    RRL_TRY(gates(&p, layer, first, n));
+    return adapt(&p, layer, RRL_MODULE_DOWN, scratch, rrl_tensor_rows(a->layers[layer].act, 0, n), first);
+}
+
 /* --- workspace */
 
 struct rrl_workspace {
@@ -156,8 +200,9 @@ struct rrl_workspace {
 
 static void carve_workspace(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c,
                             int32_t max_rows) {
-    rrl_activations_carve(a, carver, c, max_rows, false);
-    rrl_activations_carve_lora(a, carver, c, max_rows, RRL_MAX_LORA_RANK, false);
+    const int64_t block = max_rows < RRL_BLOCK_ROWS ? max_rows : RRL_BLOCK_ROWS;
+    rrl_activations_carve(a, carver, c, max_rows, block, RRL_KEEP_NOTHING);
+    rrl_activations_carve_lora(a, carver, c, max_rows, RRL_MAX_LORA_RANK, RRL_KEEP_NOTHING);
 }
 
 size_t rrl_workspace_bytes(const rrl_model_config *c, int32_t max_rows) {

@@ -8,36 +8,46 @@
 
 /* --- buffers */
 
+static int64_t block_rows(const rrl_slot_limits *most) {
+    const int32_t block = most->block_rows > 0 ? most->block_rows : RRL_BLOCK_ROWS;
+    return most->max_rows < block ? most->max_rows : block;
+}
+
+static rrl_keep keeps(const rrl_slot_limits *most) {
+    return most->recompute ? RRL_KEEP_INPUTS : RRL_KEEP_ALL;
+}
+
 static void carve_gradients(rrl_slot_gradients *g, rrl_carver *carver, const rrl_model_config *c,
-                            int32_t rows) {
+                            const rrl_slot_limits *most) {
+    const int64_t rows = most->max_rows, block = block_rows(most);
     const int64_t q = (int64_t)c->heads * c->head_dim, kv = (int64_t)c->kv_heads * c->head_dim;
     rrl_slot_gradients x = {0};
-    x.scored = rrl_carve(carver, rows, c->hidden);
+    x.scored = rrl_carve(carver, block, c->hidden);
     x.x = rrl_carve(carver, rows, c->hidden);
     x.h = rrl_carve(carver, rows, c->hidden);
     x.q = rrl_carve(carver, rows, q);
     x.k = rrl_carve(carver, rows, kv);
     x.v = rrl_carve(carver, rows, kv);
     x.attended = rrl_carve(carver, rows, q);
-    x.gate = rrl_carve(carver, rows, c->intermediate);
-    x.up = rrl_carve(carver, rows, c->intermediate);
-    x.act = rrl_carve(carver, rows, c->intermediate);
+    x.gate = rrl_carve(carver, block, c->intermediate);
+    x.up = rrl_carve(carver, block, c->intermediate);
+    x.act = rrl_carve(carver, block, c->intermediate);
     if (g) *g = x;
 }
 
 /* Everything but what depends on the adapter's rank; e NULL = only count. */
-static void carve_engine(rrl_slot_engine *e, rrl_carver *carver, const rrl_model_config *c, int32_t max_rows,
-                         int32_t max_seqs) {
-    const size_t pool =
-        rrl_kv_block_bytes(c, RRL_F32) / (size_t)c->layers * (size_t)rrl_slot_blocks(max_rows, max_seqs);
+static void carve_engine(rrl_slot_engine *e, rrl_carver *carver, const rrl_model_config *c, const rrl_slot_limits *most) {
+    const int64_t rows = most->max_rows, block = block_rows(most);
+    const int32_t pool_blocks = rrl_slot_blocks(most->max_rows, most->max_seqs);
+    const size_t pool = rrl_kv_block_bytes(c, RRL_F32) / (size_t)c->layers * (size_t)pool_blocks;
     rrl_carver index = {0};
-    rrl_slot_index_carve(NULL, &index, max_rows, max_seqs);
-    rrl_activations_carve(e ? &e->a : NULL, carver, c, max_rows, true);
-    carve_gradients(e ? &e->g : NULL, carver, c, max_rows);
-    rrl_tensor scored = rrl_carve(carver, max_rows, c->hidden);
-    rrl_tensor scratch = rrl_carve(carver, max_rows, RRL_VOCAB_BLOCK);
+    rrl_slot_index_carve(NULL, &index, most->max_rows, most->max_seqs);
+    rrl_activations_carve(e ? &e->a : NULL, carver, c, rows, block, keeps(most));
+    carve_gradients(e ? &e->g : NULL, carver, c, most);
+    rrl_tensor scored = rrl_carve(carver, block, c->hidden);
+    rrl_tensor scratch = rrl_carve(carver, block, RRL_VOCAB_BLOCK);
     float *columns[4];
-    for (int i = 0; i < 4; i++) columns[i] = rrl_carve(carver, max_rows, 1).data;
+    for (int i = 0; i < 4; i++) columns[i] = rrl_carve(carver, rows, 1).data;
     float *cache = rrl_carve_bytes(carver, pool);
     char *index_block = rrl_carve_bytes(carver, index.used);
     if (!e) return;
@@ -47,24 +57,28 @@ static void carve_engine(rrl_slot_engine *e, rrl_carver *carver, const rrl_model
     e->lse = columns[1];
     e->entropy = columns[2];
     e->dlogp = columns[3];
-    e->pool = (rrl_kv_pool){cache, 1, rrl_slot_blocks(max_rows, max_seqs), c->kv_heads, c->head_dim, RRL_F32};
+    e->pool = (rrl_kv_pool){cache, 1, pool_blocks, c->kv_heads, c->head_dim, RRL_F32};
     e->index_bytes = index.used;
     e->device_block = index_block;
 }
 
-/* us of every layer and module, and du. */
-static void carve_lora(rrl_slot_engine *e, rrl_carver *carver, const rrl_model_config *c, int32_t max_rows,
+/* us of the layers and modules, and du. */
+static void carve_lora(rrl_slot_engine *e, rrl_carver *carver, const rrl_model_config *c, const rrl_slot_limits *most,
                        int32_t r16) {
-    rrl_activations_carve_lora(e ? &e->a : NULL, carver, c, max_rows, r16, true);
-    rrl_tensor u = rrl_carve(carver, max_rows, r16);
+    rrl_activations_carve_lora(e ? &e->a : NULL, carver, c, most->max_rows, r16, keeps(most));
+    rrl_tensor u = rrl_carve(carver, most->max_rows, r16);
     if (e) e->g.u = u;
 }
 
-size_t rrl_slot_engine_bytes(const rrl_model_config *c, int32_t max_rows, int32_t max_seqs, int32_t rank) {
+size_t rrl_slot_engine_bytes(const rrl_model_config *c, const rrl_slot_limits *most, int32_t rank) {
     rrl_carver count = {0}, lora = {0};
-    carve_engine(NULL, &count, c, max_rows, max_seqs);
-    if (rank > 0) carve_lora(NULL, &lora, c, max_rows, rrl_round16(rank));
+    carve_engine(NULL, &count, c, most);
+    if (rank > 0) carve_lora(NULL, &lora, c, most, rrl_round16(rank));
     return count.used + lora.used;
+}
+
+const rrl_slot_limits *rrl_slot_engine_limits(const rrl_slot_engine *e) {
+    return &e->most;
 }
 
 /* What stays the same for every slot. */
@@ -85,29 +99,28 @@ static void bind_forward(rrl_slot_engine *e) {
     e->dropout.seq_sample = x->seq_sample;
 }
 
-rrl_status rrl_slot_engine_open(rrl_slot_engine **out, rrl_model *m, int32_t max_rows, int32_t max_seqs) {
+rrl_status rrl_slot_engine_open(rrl_slot_engine **out, rrl_model *m, const rrl_slot_limits *most) {
     rrl_status rc = RRL_OK;
     rrl_slot_engine *e = NULL;
     rrl_carver carver = {0}, host = {0}, device = {0};
     const rrl_model_config *c = &m->config;
-    if (max_rows < 2 || max_seqs < 1)
-        return RRL_FAIL(RRL_ERR_INTERNAL, "a slot engine of %d rows and %d completions", max_rows, max_seqs);
+    if (most->max_rows < 2 || most->max_seqs < 1)
+        return RRL_FAIL(RRL_ERR_INTERNAL, "a slot engine of %d rows and %d completions", most->max_rows, most->max_seqs);
     RRL_GOTO(rrl_alloc(&e, 1, sizeof *e, "slot engine"));
     e->m = m;
-    e->max_rows = max_rows;
-    e->max_seqs = max_seqs;
-    e->stride = rrl_slot_stride(max_rows);
+    e->most = *most;
+    e->stride = rrl_slot_stride(most->max_rows);
     e->a.n_layers = c->layers;
     RRL_GOTO(rrl_alloc(&e->a.layers, (size_t)c->layers, sizeof *e->a.layers, "activations"));
-    RRL_GOTO(m->device->ops->alloc(m->device, &e->block, rrl_slot_engine_bytes(c, max_rows, max_seqs, 0),
+    RRL_GOTO(m->device->ops->alloc(m->device, &e->block, rrl_slot_engine_bytes(c, most, 0),
                                    "activations of a training slot"));
     carver.base = e->block;
-    carve_engine(e, &carver, c, max_rows, max_seqs);
+    carve_engine(e, &carver, c, most);
     RRL_GOTO(rrl_alloc_aligned(&e->host_block, e->index_bytes, 1, "slot index"));
     host.base = e->host_block;
     device.base = e->device_block;
-    rrl_slot_index_carve(&e->host, &host, max_rows, max_seqs);
-    rrl_slot_index_carve(&e->device, &device, max_rows, max_seqs);
+    rrl_slot_index_carve(&e->host, &host, most->max_rows, most->max_seqs);
+    rrl_slot_index_carve(&e->device, &device, most->max_rows, most->max_seqs);
     bind_forward(e);
     *out = e;
     e = NULL;
@@ -134,18 +147,34 @@ static rrl_status reserve_lora(rrl_slot_engine *e, int32_t r16) {
     rrl_device *d = e->m->device;
     const rrl_model_config *c = &e->m->config;
     rrl_carver count = {0}, carver = {0};
-    carve_lora(NULL, &count, c, e->max_rows, r16);
+    carve_lora(NULL, &count, c, &e->most, r16);
     if (e->lora_block) d->ops->free(d, e->lora_block);
     e->lora_block = NULL;
     e->lora_r16 = 0;
     RRL_TRY(d->ops->alloc(d, &e->lora_block, count.used, "adapter activations of a training slot"));
     e->lora_r16 = r16;
     carver.base = e->lora_block;
-    carve_lora(e, &carver, c, e->max_rows, r16);
+    carve_lora(e, &carver, c, &e->most, r16);
     return RRL_OK;
 }
 
 /* --- forward */
+
+int64_t rrl_slot_scores(rrl_slot_engine *e, int64_t first) {
+    const int64_t size = rrl_block_size(e->n_scores, block_rows(&e->most));
+    const int64_t n = e->n_scores - first < size ? e->n_scores - first : size;
+    e->scored.rows = e->scratch.rows = e->g.scored.rows = n;
+    return n;
+}
+
+/* Log-probs of the next block of scores. */
+static rrl_status score(rrl_slot_engine *e, int64_t first, bool entropy) {
+    rrl_device *d = e->m->device;
+    rrl_slot_scores(e, first);
+    RRL_TRY(d->ops->gather(d, e->scored, e->a.hidden, e->device.score_row + first));
+    return d->ops->lm_score(d, e->logp + first, e->lse + first, entropy ? e->entropy + first : NULL, e->scored, e->m->head,
+                            e->device.target + first, e->device.temperature + first, e->scratch);
+}
 
 rrl_status rrl_slot_forward(rrl_slot_engine *e, float *logp, float *entropy, const rrl_slot *s,
                             rrl_adapter *a) {
@@ -163,10 +192,7 @@ rrl_status rrl_slot_forward(rrl_slot_engine *e, float *logp, float *entropy, con
     rrl_status rc = rrl_forward_run(&e->a, e->m, &e->forward);
     e->forward.adapters = NULL; /* pointed to this call's argument */
     RRL_TRY(rc);
-    e->scored.rows = e->scratch.rows = e->n_scores;
-    RRL_TRY(ops->gather(d, e->scored, e->a.hidden, e->device.score_row));
-    RRL_TRY(ops->lm_score(d, e->logp, e->lse, entropy ? e->entropy : NULL, e->scored, e->m->head,
-                          e->device.target, e->device.temperature, e->scratch));
+    for (int64_t i = 0; i < e->n_scores; i += rrl_slot_scores(e, i)) RRL_TRY(score(e, i, entropy != NULL));
     const size_t bytes = (size_t)e->n_scores * sizeof(float);
     RRL_TRY(ops->download(d, logp, e->logp, bytes));
     if (entropy) RRL_TRY(ops->download(d, entropy, e->entropy, bytes));

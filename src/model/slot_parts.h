@@ -21,15 +21,17 @@ typedef struct {
 
 /* Gradients of the residual and of what one layer computes. */
 typedef struct {
-    rrl_tensor scored; /* [scores, hidden] */
+    rrl_tensor scored; /* [hidden], a block of scores */
     rrl_tensor x, h;   /* [hidden] */
-    rrl_tensor q, k, v, attended, gate, up, act;
+    rrl_tensor q, k, v, attended;
+    rrl_tensor gate, up, act; /* a block of rows */
     rrl_tensor u; /* [r16] */
 } rrl_slot_gradients;
 
 struct rrl_slot_engine {
     rrl_model *m; /* borrowed */
-    int32_t max_rows, max_seqs, stride;
+    rrl_slot_limits most;
+    int32_t stride;
     void *block, *lora_block; /* device */
     int32_t lora_r16;         /* of lora_block; 0 = none yet */
     rrl_slot_index host, device;
@@ -38,7 +40,7 @@ struct rrl_slot_engine {
     rrl_activations a;
     rrl_kv_pool pool;                    /* one layer: filled and read by each layer in turn; f32, which
                                             holds rounded keys and values too */
-    rrl_tensor scored, scratch;          /* [scores, hidden], [scores, RRL_VOCAB_BLOCK] */
+    rrl_tensor scored, scratch;          /* [hidden], [RRL_VOCAB_BLOCK]; a block of scores */
     float *logp, *lse, *entropy, *dlogp; /* [scores] */
     rrl_slot_gradients g;
     /* the slot of the last forward */
@@ -57,6 +59,9 @@ void rrl_slot_index_carve(rrl_slot_index *index, rrl_carver *carver, int32_t max
 int32_t rrl_slot_blocks(int32_t max_rows, int32_t max_seqs);
 /** Block table columns. */
 int32_t rrl_slot_stride(int32_t max_rows);
+/** How many scores from `first` on the next call of a head's op takes, with e->scored, its gradient and e->scratch set to
+ * that many rows. */
+int64_t rrl_slot_scores(rrl_slot_engine *e, int64_t first);
 /** Check a slot against the engine and the model and fill e->host; sets the counts in e->forward and
  * e->n_scores. Errors: RRL_ERR_RANGE. */
 rrl_status rrl_slot_pack(rrl_slot_engine *e, const rrl_slot *s, bool adapted);

@@ -47,9 +47,9 @@ static rrl_status check_tokens(const int32_t *token, int64_t n, const rrl_model_
 static rrl_status check_slot(const rrl_slot_engine *e, const rrl_slot *s) {
     const rrl_model_config *c = &e->m->config;
     if (s->n_prompt < 1) return RRL_FAIL(RRL_ERR_RANGE, "a slot without a prompt");
-    if (s->n_seqs < 1 || s->n_seqs > e->max_seqs)
+    if (s->n_seqs < 1 || s->n_seqs > e->most.max_seqs)
         return RRL_FAIL(RRL_ERR_RANGE, "a slot of %d completions in an engine for 1 to %d", s->n_seqs,
-                        e->max_seqs);
+                        e->most.max_seqs);
     int64_t total = 0;
     for (int32_t i = 0; i < s->n_seqs; i++) {
         if (s->n_tokens[i] < 1) return RRL_FAIL(RRL_ERR_RANGE, "completion %d of a slot has no tokens", i);
@@ -59,9 +59,9 @@ static rrl_status check_slot(const rrl_slot_engine *e, const rrl_slot *s) {
                             s->n_prompt, s->n_tokens[i], c->max_positions);
         total += s->n_tokens[i];
     }
-    if (s->n_prompt + total > e->max_rows)
+    if (s->n_prompt + total > e->most.max_rows)
         return RRL_FAIL(RRL_ERR_RANGE, "a slot of %lld tokens in an engine for %d",
-                        (long long)(s->n_prompt + total), e->max_rows);
+                        (long long)(s->n_prompt + total), e->most.max_rows);
     if (!(s->temperature > 0))
         return RRL_FAIL(RRL_ERR_RANGE, "temperature %g of a slot", (double)s->temperature);
     if (!(s->dropout >= 0 && s->dropout < 1))

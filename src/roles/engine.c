@@ -17,6 +17,21 @@ rrl_adapter_spec rrl_engine_adapter_spec(const rrl_config *config) {
                               .n_targets = all ? 0 : (int32_t)l->target_modules.n};
 }
 
+rrl_slot_limits rrl_engine_slot_limits(const rrl_engine *e, const rrl_config *config) {
+    const rrl_training_config *t = &config->training;
+    const int32_t rows = (int32_t)(t->slot_rows > 0 ? t->slot_rows : config->generation.num_generations);
+    return (rrl_slot_limits){.max_rows = e->train.longest + rows * (int32_t)config->generation.max_tokens,
+                             .max_seqs = rows, .recompute = t->gradient_checkpointing};
+}
+
+rrl_status rrl_engine_slots(rrl_engine *e, const rrl_slot_limits *most) {
+    const rrl_slot_limits *now = e->slots ? rrl_slot_engine_limits(e->slots) : NULL;
+    if (now && now->max_rows >= most->max_rows && now->max_seqs >= most->max_seqs && now->recompute == most->recompute)
+        return RRL_OK;
+    rrl_slot_engine_close(&e->slots);
+    return rrl_slot_engine_open(&e->slots, e->model, most);
+}
+
 int rrl_engine_threads(const rrl_config *config, int given, const rrl_team *team) {
     int64_t omp = 0;
     const char *text = getenv("OMP_NUM_THREADS");
@@ -202,6 +217,7 @@ rrl_status rrl_engine_open(rrl_engine **out, rrl_team *team, const rrl_config *c
 void rrl_engine_close(rrl_engine **ep) {
     rrl_engine *e = *ep;
     if (!e) return;
+    rrl_slot_engine_close(&e->slots);
     rrl_rollout_close(&e->rollout);
     rrl_model_close(&e->model);
     rrl_device_close(&e->device);

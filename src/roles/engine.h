@@ -4,6 +4,7 @@
 
 #include "data/prompt.h"
 #include "data/questions.h"
+#include "model/slot.h"
 #include "rollout/rollout.h"
 #include "rrl/config.h"
 #include "roles/team.h"
@@ -22,6 +23,7 @@ typedef struct {
     rrl_device *device;       /* NULL on ranks that neither generate nor learn, and for the fixture back end */
     rrl_model *model;
     rrl_rollout *rollout;
+    rrl_slot_engine *slots;   /* learners of runs, one after the other; NULL until the first (rrl_engine_slots) */
     rrl_tokenizer *tokenizer;
     rrl_prompt *prompt;
     rrl_model_config dims; /* read on every rank; zero for the fixture */
@@ -40,6 +42,10 @@ rrl_status rrl_engine_open(rrl_engine **out, rrl_team *team, const rrl_config *c
 /** The engine without weights, for plans: config, tokenizer, prompts and pools. Local. */
 rrl_status rrl_engine_open_plan(rrl_engine **out, const rrl_config *config, bool train);
 void rrl_engine_close(rrl_engine **e);
+/** The largest slot of a run of `config`, and how it is computed. Needs the train pool. */
+rrl_slot_limits rrl_engine_slot_limits(const rrl_engine *e, const rrl_config *config);
+/** e->slots with room for `most`: opened, or opened anew where it is too small, so nobody may be using it. Local. */
+rrl_status rrl_engine_slots(rrl_engine *e, const rrl_slot_limits *most);
 /** Shape of the adapter that training.lora asks for; borrows from config. */
 rrl_adapter_spec rrl_engine_adapter_spec(const rrl_config *config);
 /** Products of the engine: RRL_F32 or RRL_BF16, from model.dtype and, where that is auto, from the weights in model_dir. */

@@ -68,16 +68,11 @@ done:
     return rc;
 }
 
-static int32_t longest_slot(const rrl_session *s, int32_t slot_rows) {
-    return s->engine->train.longest + slot_rows * (int32_t)s->config->generation.max_tokens;
-}
-
 static void on_slot(void *team) { rrl_watch_beat(&((rrl_team *)team)->watch); }
 
 static rrl_learner_settings learner_settings(const rrl_session *s) {
     const rrl_config *c = s->config;
     const rrl_training_config *t = &c->training;
-    int32_t slot_rows = t->slot_rows > 0 ? (int32_t)t->slot_rows : s->group_size;
     return (rrl_learner_settings){
         .recorded_old = c->parallel.pipeline_depth > 0,
         .grpo = {.type = (rrl_loss_type)t->loss_type, .epsilon = t->epsilon,
@@ -85,10 +80,10 @@ static rrl_learner_settings learner_settings(const rrl_session *s) {
                  .mask_truncated = t->mask_truncated_completions, .kl_on_flat_groups = t->kl_on_flat_groups,
                  .micro_rows = t->batch_size, .accumulation = t->gradient_accumulation_steps,
                  .max_tokens = c->generation.max_tokens},
-        .group_size = s->group_size, .slot_rows = slot_rows, .groups = s->groups,
+        .group_size = s->group_size, .slot_rows = rrl_engine_slot_limits(s->engine, c).max_seqs, .groups = s->groups,
         .temperature = (float)c->generation.temperature, .dropout = (float)t->lora.dropout,
         .dropout_in_rollout = t->lora.dropout_in_rollout, .weight_decay = t->weight_decay,
-        .max_grad_norm = t->max_grad_norm, .seed = (uint64_t)c->seed, .max_rows = longest_slot(s, slot_rows),
+        .max_grad_norm = t->max_grad_norm, .seed = (uint64_t)c->seed, .slots = s->engine->slots,
         .beat = on_slot, .context = s->team};
 }
 
@@ -105,6 +100,7 @@ static rrl_status open_learner(rrl_session *s) {
     if (!s->spec->train) return RRL_OK;
     for (int i = 0; i < t->generators.n; i++) generators_only += !t->colocated;
     if (t->learners.index >= 0) {
+        RRL_TRY(rrl_engine_slots(s->engine, &s->slots));
         rrl_learner_settings set = learner_settings(s);
         RRL_TRY(rrl_learner_open(&s->learner, s->engine->model, s->adapter, &set));
         RRL_TRY(rrl_collective_mpi_open(&s->learners, t->learning, &t->watch));
@@ -290,6 +286,19 @@ static rrl_session session_of(rrl_team *team, rrl_engine *engine, const rrl_run_
                          .group_size = (int32_t)c->generation.num_generations, .started = rrl_clock(), .result = result};
 }
 
+/* Room for the slots of every run that trains. */
+static rrl_slot_limits fleet_slots(const rrl_engine *engine, const rrl_run_spec *spec, int n) {
+    rrl_slot_limits most = {0};
+    for (int i = 0; i < n; i++) {
+        if (!spec[i].train) continue;
+        rrl_slot_limits one = rrl_engine_slot_limits(engine, spec[i].config);
+        if (one.max_rows < most.max_rows) one.max_rows = most.max_rows;
+        if (one.max_seqs < most.max_seqs) one.max_seqs = most.max_seqs;
+        most = one;
+    }
+    return most;
+}
+
 rrl_status rrl_run_fleet(rrl_team *team, rrl_engine *engine, const rrl_run_spec *spec, int n, rrl_run_result *result,
                          rrl_status *outcome) {
     rrl_session *s = NULL;
@@ -300,6 +309,7 @@ rrl_status rrl_run_fleet(rrl_team *team, rrl_engine *engine, const rrl_run_spec 
     for (int i = 0; i < n; i++) {
         result[i] = (rrl_run_result){0};
         s[i] = session_of(team, engine, &spec[i], &result[i], i);
+        s[i].slots = fleet_slots(engine, spec, n);
     }
     rrl_status rc = execute(s, n);
     for (int i = 0; i < n; i++) {

@@ -28,6 +28,7 @@ typedef struct {
     rrl_train_state state;       /* the same on every rank */
     rrl_buffer in_flight;        /* learners: groups of the next step, from the checkpoint resumed from */
     int32_t groups, group_size;  /* of a training step */
+    rrl_slot_limits slots;       /* of the whole fleet: its learners share engine->slots */
     double started;
     rrl_run_result *result;
     rrl_status outcome;          /* of this run; the same on every rank */
