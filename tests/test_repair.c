@@ -127,12 +127,12 @@ static void test_case(const repair_case *c) {
     c->how(in(dir, c->file));
     while (c->aside[n]) n++;
 
-    CHECK_OK(rrl_repair_folder(&r, dir, true)); /* looks alone */
+    CHECK_OK(rrl_repair_folder(&r, dir, true, false)); /* looks alone */
     CHECK_EQ_INT(r.set_aside, n);
     CHECK(!exists(dir, "quarantine"));
     rrl_repair_free(&r);
     r = (rrl_repair){0};
-    CHECK_OK(rrl_repair_folder(&r, dir, false));
+    CHECK_OK(rrl_repair_folder(&r, dir, false, false));
     if (!CHECK_EQ_INT(r.set_aside, n)) fprintf(stderr, "%s:\n%s", c->what, r.text.data);
     for (int i = 0; i < n; i++) {
         char name[64];
@@ -145,7 +145,7 @@ static void test_case(const repair_case *c) {
     rrl_repair_free(&r);
 
     r = (rrl_repair){0};
-    CHECK_OK(rrl_repair_folder(&r, dir, false)); /* then all is whole */
+    CHECK_OK(rrl_repair_folder(&r, dir, false, false)); /* then all is whole */
     CHECK_EQ_INT(r.set_aside, 0);
     rrl_repair_free(&r);
     char *status = NULL, *reason = NULL;
@@ -162,7 +162,7 @@ static void test_whole(void) {
         rrl_repair r = {0};
         dir = case_folder("repair");
         make_run(dir, finish);
-        CHECK_OK(rrl_repair_folder(&r, dir, false));
+        CHECK_OK(rrl_repair_folder(&r, dir, false, false));
         CHECK_EQ_INT(r.runs, 1);
         CHECK_EQ_INT(r.set_aside + r.made_again + r.busy, 0);
         CHECK(!exists(dir, "quarantine"));
@@ -178,7 +178,7 @@ static void test_run_json(void) {
         const char *dir = case_folder("repair");
         make_run(dir, finish);
         CHECK_OK(rrl_file_publish(in(dir, "run.json"), "{\"format\"", 9));
-        CHECK_OK(rrl_repair_folder(&r, dir, false));
+        CHECK_OK(rrl_repair_folder(&r, dir, false, false));
         CHECK_EQ_INT(r.set_aside, 1);
         CHECK_EQ_INT(r.made_again, 1);
         CHECK(exists(dir, "quarantine/run.json.1"));
@@ -200,7 +200,7 @@ static void test_busy(void) {
     damage(in(dir, "records/000003.h5"));
     CHECK_OK(rrl_run_folder_open(&f, &state, dir, h.digest, h.config_yaml, false));
     for (int dry = 0; dry < 2; dry++) {
-        CHECK_OK(rrl_repair_folder(&r, dir, dry));
+        CHECK_OK(rrl_repair_folder(&r, dir, dry, false));
         CHECK_EQ_INT(r.busy, dry + 1);
         CHECK_EQ_INT(r.set_aside, 0);
     }
@@ -242,12 +242,11 @@ static char trained[65]; /* digest of the trained condition */
 static void test_study(void) {
     static const struct {
         const char *file, *said;
-        bool remade; /* the same command makes it again */
     } DAMAGES[] = {
-        {TRAINED "run.h5", "set aside   run.h5", true},
-        {"flip/level-0.5/seed-7/base/run.h5", "set aside   run.h5", true},
-        {"base/seed-7.h5", "set aside   seed-7.h5", true},
-        {TRAINED "adapter/adapter_model.safetensors", "set aside   adapter/adapter_model.safetensors", false}, /* --fresh does */
+        {TRAINED "run.h5", "set aside   run.h5"},
+        {"flip/level-0.5/seed-7/base/run.h5", "set aside   run.h5"},
+        {"base/seed-7.h5", "set aside   seed-7.h5"},
+        {TRAINED "adapter/adapter_model.safetensors", "made again  adapter/adapter_model.safetensors from a checkpoint"},
     };
     char dir[PROGRAM_PATH + 200], want[65], found[65];
     snprintf(dir, sizeof dir, "%s", in(folder, "study"));
@@ -261,11 +260,49 @@ static void test_study(void) {
         CHECK_EQ_INT(run_repair(dir, "", DAMAGES[i].said), 0);
         CHECK_EQ_INT(run_repair(dir, " --dry-run", "0 files to be set aside"), 0);
         CHECK_EQ_INT(run_study(dir), 0);
-        if (!CHECK_EQ_INT(exists(dir, DAMAGES[i].file), DAMAGES[i].remade)) fprintf(stderr, "%s\n", DAMAGES[i].file);
-        if (!DAMAGES[i].remade) continue;
+        if (!CHECK(exists(dir, DAMAGES[i].file))) fprintf(stderr, "%s\n", DAMAGES[i].file);
         CHECK_OK(rrl_record_digest(found, dir));
         CHECK_EQ_STR(found, want);
     }
+}
+
+/* What is gone without a trace of damage: the base's completions, which the study makes again though all is complete; an
+ * adapter without a checkpoint that has it, whose run is then made again. */
+static void test_gone(const char *dir) {
+    char want[65], found[65];
+    CHECK_OK(rrl_record_digest(want, dir));
+    remove_file(in(dir, "base/seed-7.h5"));
+    CHECK_EQ_INT(run_study(dir), 0);
+    CHECK(exists(dir, "base/seed-7.h5"));
+    remove_file(in(dir, TRAINED "adapter/adapter_model.safetensors"));
+    program_remove(in(dir, TRAINED "checkpoints"));
+    CHECK_EQ_INT(run_repair(dir, " --dry-run", "run.h5: the adapter it ended with is lost"), 3);
+    CHECK_EQ_INT(run_repair(dir, "", "run.h5: the adapter it ended with is lost"), 0);
+    CHECK_EQ_INT(run_study(dir), 0);
+    CHECK_OK(rrl_record_digest(found, dir));
+    CHECK_EQ_STR(found, want);
+}
+
+/* Temporaries of killed runs are told, removed when asked for; other files and those of the living stay. */
+static void test_leftovers(const char *dir) {
+    char living[64];
+    static const char *const DEAD[] = {TRAINED "run.json.4194399-0.tmp", TRAINED "checkpoints/step-00000006/x.4194399-12.tmp",
+                                       TRAINED "progress.json.tmp", "study.json.4194399-0.tmp", "base/seed-7.h5.4194399.tmp"};
+    static const char *const KEPT[] = {TRAINED "notes.tmp", TRAINED "12.tmp", TRAINED "a.4194399-x.tmp", TRAINED "run.json"};
+    enum { N_DEAD = sizeof DEAD / sizeof *DEAD, N_KEPT = sizeof KEPT / sizeof *KEPT };
+    snprintf(living, sizeof living, "study.json.%ld-0.tmp", (long)getpid());
+    for (int i = 0; i < N_DEAD; i++) CHECK_OK(rrl_file_publish(in(dir, DEAD[i]), "x", 1));
+    for (int i = 0; i < 3; i++) CHECK_OK(rrl_file_publish(in(dir, KEPT[i]), "x", 1));
+    CHECK_OK(rrl_file_publish(in(dir, living), "x", 1));
+    CHECK_EQ_INT(run_repair(dir, "", "5 temporaries of killed runs left over (--clean removes them)"), 0);
+    CHECK_EQ_INT(run_repair(dir, " --dry-run --clean", "5 temporaries of killed runs left over"), 0);
+    for (int i = 0; i < N_DEAD; i++) CHECK(exists(dir, DEAD[i]));
+    CHECK_EQ_INT(run_repair(dir, " --clean", "5 temporaries of killed runs removed"), 0);
+    for (int i = 0; i < N_DEAD; i++)
+        if (!CHECK(!exists(dir, DEAD[i]))) fprintf(stderr, "%s stays\n", DEAD[i]);
+    for (int i = 0; i < N_KEPT; i++)
+        if (!CHECK(exists(dir, KEPT[i]))) fprintf(stderr, "%s is gone\n", KEPT[i]);
+    CHECK(exists(dir, living));
 }
 
 /* Stopped between the last segment and run.h5, so that all of it is there: joined without computing. */
@@ -285,12 +322,16 @@ static void test_join(void) {
 }
 
 int main(void) {
+    char study[PROGRAM_PATH + 200];
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) test_case(&CASES[i]);
     test_whole();
     test_run_json();
     test_busy();
     program_folder(folder, "repair");
     test_study();
+    snprintf(study, sizeof study, "%s", in(folder, "study"));
+    test_gone(study);
+    test_leftovers(study);
     test_join();
     program_remove(folder);
     return CHECK_DONE();

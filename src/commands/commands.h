@@ -14,7 +14,7 @@
       "mpirun -n 4 rrl study configs/quick.yaml")                                                                      \
     X(status, "DIR", 1, RRL_TAKES_STATUS, "how far each condition is, from files; DIR or CONFIG",                      \
       "rrl status runs/quick")                                                                                         \
-    X(repair, "DIR", 1, RRL_TAKES_ALWAYS | RRL_TAKES_dry_run, "set damaged files aside, make run.h5 again",            \
+    X(repair, "DIR", 1, RRL_TAKES_REPAIR, "set damaged files aside, make run.h5 again",                                \
       "rrl repair runs/quick --dry-run")                                                                               \
     X(report, "DIR", 1, RRL_TAKES_ALWAYS, "tables from the records of a study or a run", "rrl report runs/quick")      \
     X(validate, "CONFIG", 1, RRL_TAKES_CONFIG, "strict check of a config; prints the resolved plan",                   \

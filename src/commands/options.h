@@ -17,6 +17,7 @@
     X(resume, TEXT, NULL, 0, "CHECKPOINT", "resume from this checkpoint folder, not from the newest")                  \
     X(fresh, FLAG, false, 0, "", "move an existing output folder to NAME.old-N and start anew")                        \
     X(dry_run, FLAG, false, 0, "", "say what would be done, and do nothing")                                           \
+    X(clean, FLAG, false, 0, "", "remove temporaries that killed runs left over (*.tmp)")                              \
     X(condition, INT, -1, 0, "N", "run condition N of the study and no other (rrl validate lists them from 0)")        \
     X(completion, INT, -1, 0, "N", "print completion N: text, answer, verdicts, ensemble, shaping, advantage")         \
     X(evaluation, TEXT, NULL, 0, "NAME", "completions of this evaluation (default: training, else the last)")          \
@@ -65,6 +66,7 @@ enum {
                      RRL_TAKES_digest | RRL_TAKES_json,
     RRL_TAKES_BENCH = RRL_TAKES_ALWAYS | RRL_TAKES_model | RRL_TAKES_dtype | RRL_TAKES_threads | RRL_TAKES_isa |
                       RRL_TAKES_only | RRL_TAKES_quick | RRL_TAKES_json | RRL_TAKES_dry_run,
+    RRL_TAKES_REPAIR = RRL_TAKES_ALWAYS | RRL_TAKES_dry_run | RRL_TAKES_clean,
     RRL_TAKES_EXPORT = RRL_TAKES_ALWAYS | RRL_TAKES_jsonl | RRL_TAKES_weights | RRL_TAKES_out,
 };
 

@@ -60,6 +60,8 @@ typedef struct {
     int n_dims;
     int64_t dims[2];
 } rrl_st_write;
+/** The bytes of that file, appended. */
+rrl_status rrl_safetensors_bytes(rrl_buffer *out, const rrl_st_write *tensors, int n);
 rrl_status rrl_safetensors_publish(const char *path, const rrl_st_write *tensors, int n);
 
 /** Publish tensors of any known type, one in memory at a time, in the order of heads (name, dtype, n_dims, dims). source

@@ -58,11 +58,10 @@ static rrl_status put_header(rrl_buffer *b, const rrl_st_tensor *heads, int64_t 
     return RRL_OK;
 }
 
-rrl_status rrl_safetensors_publish(const char *path, const rrl_st_write *tensors, int n) {
+rrl_status rrl_safetensors_bytes(rrl_buffer *out, const rrl_st_write *tensors, int n) {
     rrl_status rc = RRL_OK;
-    rrl_buffer b = {0};
     rrl_st_tensor *heads = NULL;
-    RRL_GOTO(rrl_alloc(&heads, (size_t)n, sizeof *heads, path));
+    RRL_GOTO(rrl_alloc(&heads, (size_t)n, sizeof *heads, "heads of tensors"));
     for (int i = 0; i < n; i++) {
         const rrl_st_write *t = &tensors[i];
         if (t->n_dims < 0 || t->n_dims > 2)
@@ -70,15 +69,21 @@ rrl_status rrl_safetensors_publish(const char *path, const rrl_st_write *tensors
         heads[i] = (rrl_st_tensor){.name = t->name, .dtype = RRL_ST_F32, .n_dims = t->n_dims};
         memcpy(heads[i].dims, t->dims, sizeof t->dims);
     }
-    RRL_GOTO(put_header(&b, heads, n));
+    RRL_GOTO(put_header(out, heads, n));
     for (int i = 0; i < n; i++) {
         uint64_t bytes = 0;
         RRL_GOTO(tensor_bytes(&bytes, &heads[i]));
-        RRL_GOTO(rrl_buffer_put(&b, tensors[i].data, (size_t)bytes));
+        RRL_GOTO(rrl_buffer_put(out, tensors[i].data, (size_t)bytes));
     }
-    RRL_GOTO(rrl_file_publish(path, b.data, b.len));
 done:
     free(heads);
+    return rc;
+}
+
+rrl_status rrl_safetensors_publish(const char *path, const rrl_st_write *tensors, int n) {
+    rrl_buffer b = {0};
+    rrl_status rc = rrl_safetensors_bytes(&b, tensors, n);
+    if (rc == RRL_OK) rc = rrl_file_publish(path, b.data, b.len);
     rrl_buffer_free(&b);
     return rc;
 }

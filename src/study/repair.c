@@ -15,6 +15,8 @@
 #include "record/record_file.h"
 #include "record/records_folder.h"
 #include "record/run_folder.h"
+#include "study/adapter_again.h"
+#include "study/leftovers.h"
 #include "study/study.h"
 
 /* One run folder on its way through the checks. */
@@ -125,20 +127,29 @@ done:
     return rc;
 }
 
+/* The last checkpoint of a complete run holds its adapter. */
+static rrl_status restore_adapter(run *r) {
+    if (r->adapter || !r->digests.adapter[0]) return RRL_OK;
+    RRL_TRY(rrl_adapter_again(&r->adapter, r->dir, r->digests.adapter, r->dry));
+    if (!r->adapter) return RRL_OK;
+    r->out->made_again++;
+    return rrl_buffer_puts(&r->out->text, "  made again  adapter/adapter_model.safetensors from a checkpoint\n");
+}
+
 static rrl_status check_adapter(run *r) {
     rrl_status rc = RRL_OK;
     char *path = NULL, hex[RRL_SHA256_HEX];
     bool same = true;
     rrl_safetensors *tensors = NULL;
     RRL_GOTO(rrl_path_join(&path, r->dir, "adapter/adapter_model.safetensors"));
-    if (!rrl_file_exists(path)) goto done;
-    rc = rrl_safetensors_open(&tensors, path);
-    if (rc == RRL_OK) RRL_GOTO(matches(&same, hex, path, r->digests.adapter));
-    if (!same)
-        rc = RRL_FAIL(RRL_ERR_DATA, "SHA-256 is %.12s, run.json says %.12s; the records do not need it, --fresh makes both "
-                      "again", hex, r->digests.adapter);
-    r->adapter = rc == RRL_OK;
-    rc = judge(r, rc, path);
+    if (rrl_file_exists(path)) {
+        rc = rrl_safetensors_open(&tensors, path);
+        if (rc == RRL_OK) RRL_GOTO(matches(&same, hex, path, r->digests.adapter));
+        if (!same) rc = RRL_FAIL(RRL_ERR_DATA, "SHA-256 is %.12s, run.json says %.12s", hex, r->digests.adapter);
+        r->adapter = rc == RRL_OK;
+        RRL_GOTO(judge(r, rc, path));
+    }
+    RRL_GOTO(restore_adapter(r));
 done:
     rrl_safetensors_close(&tensors);
     free(path);
@@ -293,11 +304,25 @@ done:
     return rc;
 }
 
+/* A record that is whole, but whose adapter is lost for good, would pass for a complete run: both are made again. */
+static rrl_status demand_adapter(run *r, bool *whole) {
+    rrl_status rc;
+    char *path = NULL;
+    if (r->adapter || !r->digests.adapter[0]) return RRL_OK;
+    *whole = false;
+    RRL_GOTO(rrl_path_join(&path, r->dir, "run.h5"));
+    RRL_GOTO(set_aside(r, path, "the adapter it ended with is lost, and no checkpoint has it"));
+done:
+    free(path);
+    return rc;
+}
+
 static rrl_status check_run(run *r) {
     bool whole = false;
     RRL_TRY(check_run_json(r));
     RRL_TRY(check_adapter(r));
     RRL_TRY(check_run_file(r, &whole));
+    if (whole) RRL_TRY(demand_adapter(r, &whole));
     if (!whole) return check_parts(r);
     RRL_TRY(restore_run_json(r));
     if (!r->known && !r->dry) RRL_TRY(rrl_run_folder_mark(r->dir, "complete", NULL));
@@ -408,7 +433,7 @@ done:
     return rc;
 }
 
-rrl_status rrl_repair_folder(rrl_repair *r, const char *dir, bool dry) {
+static rrl_status repair_all(rrl_repair *r, const char *dir, bool dry) {
     rrl_status rc = RRL_OK;
     rrl_condition_state *states = NULL;
     int64_t n = 0;
@@ -425,4 +450,9 @@ done:
     rrl_study_state_free(&states, n);
     free(plan);
     return rc;
+}
+
+rrl_status rrl_repair_folder(rrl_repair *r, const char *dir, bool dry, bool clean) {
+    RRL_TRY(repair_all(r, dir, dry));
+    return rrl_leftovers(&r->text, &r->left_over, dir, clean && !dry);
 }
