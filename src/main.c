@@ -1,4 +1,5 @@
-/* The program: a table of commands. MPI starts and ends here; here alone errors are printed and exit codes made. */
+/* The program: a table of commands. Here alone errors are printed and exit codes made. MPI starts here where a launcher has
+ * started ranks, and else in the first team that works (team.h): a command that only reads runs without it. It ends here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <mpi.h>
@@ -12,6 +13,7 @@
 #include "base/signals.h"
 #include "base/text.h"
 #include "commands/commands.h"
+#include "roles/team.h"
 #include "rrl/version.h"
 
 static const rrl_command COMMANDS[] = {RRL_COMMAND_LIST(RRL_COMMAND_ROW)};
@@ -80,20 +82,33 @@ static void hold_standard_files(void) {
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd) _exit(1);
 }
 
+/* Whether a launcher started this process: what mpirun of Open MPI, MPICH and its kin, or srun with a plug-in define. */
+static bool launched(void) {
+    static const char *const NAMES[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "MPI_LOCALRANKID"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (getenv(NAMES[i])) return true;
+    return false;
+}
+
+static void join_ranks(rrl_command_context *ctx) {
+    if (launched()) {
+        rrl_team_start_mpi();
+        MPI_Comm_rank(MPI_COMM_WORLD, &ctx->rank);
+        MPI_Comm_size(MPI_COMM_WORLD, &ctx->size);
+    }
+    ctx->speaks = ctx->rank == 0;
+    rrl_fault_rank(ctx->rank);
+}
+
 int main(int argc, char **argv) {
     rrl_status rc = RRL_OK;
     rrl_options o = {0};
-    MPI_Comm world;
-    int level = 0;
+    MPI_Comm world = MPI_COMM_WORLD;
+    int started = 0;
+    rrl_command_context ctx = {.world = &world, .size = 1};
     hold_standard_files();
     rrl_signal_install();
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
-    world = MPI_COMM_WORLD;
-    rrl_command_context ctx = {.world = &world};
-    MPI_Comm_rank(world, &ctx.rank);
-    MPI_Comm_size(world, &ctx.size);
-    ctx.speaks = ctx.rank == 0;
-    rrl_fault_rank(ctx.rank);
+    join_ranks(&ctx);
 
     const char *name = argc > 1 ? argv[1] : "--help";
     const rrl_command *command = find(name);
@@ -115,6 +130,7 @@ int main(int argc, char **argv) {
     if (rc != RRL_OK) print_error(rc, &ctx, &o);
     rrl_options_free(&o);
     rrl_log_close(&ctx.log);
-    MPI_Finalize();
+    MPI_Initialized(&started);
+    if (started) MPI_Finalize();
     return rrl_status_exit_code(rc);
 }

@@ -9,8 +9,8 @@
 
 /* What main.c made before the command; borrowed. */
 typedef struct {
-    void *world; /* MPI_Comm * of all ranks */
-    int rank, size;
+    void *world; /* MPI_Comm * of all ranks; MPI may not have started (roles/team.h) */
+    int rank, size; /* 0 and 1 then */
     rrl_log *log;     /* may be NULL */
     bool speaks;      /* this rank prints the error; rank 0, until a team has agreed who failed */
 } rrl_command_context;

@@ -94,7 +94,7 @@ rrl_status rrl_command_convert(const rrl_options *o, rrl_command_context *ctx) {
     rrl_engine *e = NULL;
     rrl_merge_dtype dtype = RRL_MERGE_AUTO;
     rrl_status rc = RRL_OK;
-    RRL_GOTO(rrl_setup_open(&s, o, ctx, RRL_FOR_EVAL));
+    RRL_GOTO(rrl_setup_look(&s, o, ctx, RRL_FOR_EVAL));
     RRL_GOTO(check_options(o, s.config, &dtype));
     if (ctx->rank != 0) goto done;
     RRL_GOTO(rrl_engine_open_plan(&e, s.config, false));

@@ -17,12 +17,23 @@ static void say_notes(const rrl_config *c, rrl_command_context *ctx) {
     free(notes);
 }
 
-rrl_status rrl_setup_open(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, rrl_purpose purpose) {
+static rrl_status open_setup(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, rrl_purpose purpose,
+                             MPI_Comm world) {
     RRL_TRY(rrl_config_open(&s->config, o->arguments.v[0], o->set.v, o->set.n));
     RRL_TRY(rrl_config_check(s->config, purpose));
     /* teams of one rank share a study; a single condition is work for all of them together */
     bool shared = purpose == RRL_FOR_STUDY && o->condition < 0;
-    return rrl_team_open(&s->team, *(MPI_Comm *)ctx->world, &s->config->parallel, shared, ctx->log);
+    return rrl_team_open(&s->team, world, &s->config->parallel, shared, ctx->log);
+}
+
+rrl_status rrl_setup_open(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, rrl_purpose purpose) {
+    return o->dry_run ? rrl_setup_look(s, o, ctx, purpose) : open_setup(s, o, ctx, purpose, *(MPI_Comm *)ctx->world);
+}
+
+rrl_status rrl_setup_look(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, rrl_purpose purpose) {
+    int started = 0;
+    MPI_Initialized(&started);
+    return open_setup(s, o, ctx, purpose, started ? *(MPI_Comm *)ctx->world : MPI_COMM_NULL);
 }
 
 static void banner(const rrl_setup *s, rrl_command_context *ctx, int threads) {

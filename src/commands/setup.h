@@ -11,8 +11,10 @@ typedef struct {
     rrl_engine *engine;
 } rrl_setup;
 
-/** Read and check the config, split the ranks; collective. */
+/** Read and check the config, split the ranks; collective. With --dry-run as rrl_setup_look. */
 rrl_status rrl_setup_open(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, rrl_purpose purpose);
+/** The same to look at, not to run: without ranks of a launcher MPI is not started, and the team does nothing collective. */
+rrl_status rrl_setup_look(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, rrl_purpose purpose);
 /** Say which keys have no effect, open the engine, print the banner; collective over the team. */
 rrl_status rrl_setup_engine(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, bool train);
 void rrl_setup_close(rrl_setup *s);

@@ -19,7 +19,7 @@ rrl_status rrl_command_validate(const rrl_options *o, rrl_command_context *ctx) 
     RRL_GOTO(rrl_config_open(&s.config, o->arguments.v[0], o->set.v, o->set.n));
     rrl_purpose purpose = purpose_of(s.config);
     rrl_config_close(&s.config);
-    RRL_GOTO(rrl_setup_open(&s, o, ctx, purpose));
+    RRL_GOTO(rrl_setup_look(&s, o, ctx, purpose));
     if (ctx->rank == 0) RRL_GOTO(rrl_plan_print(&s, o, purpose));
 done:
     rrl_setup_close(&s);

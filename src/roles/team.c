@@ -43,6 +43,7 @@ static rrl_status set_roles(rrl_team *t, const rrl_roles_config *c) {
 /* One communicator a purpose, created once. */
 static rrl_status set_communicators(rrl_team *t) {
     bool learner = t->learners.index >= 0;
+    if (t->comm == MPI_COMM_NULL) return RRL_OK;
     bool adapter = t->rank == t->learners.rank[0] || (t->generators.index >= 0 && !learner);
     /* learner 0 is rank 0 of the adapter communicator whatever its team rank */
     int key = t->rank == t->learners.rank[0] ? 0 : t->rank + 1;
@@ -53,20 +54,42 @@ static rrl_status set_communicators(rrl_team *t) {
     return rrl_mailbox_open(&t->scored, t);
 }
 
+void rrl_team_start_mpi(void) {
+    int started = 0, level = 0;
+    MPI_Initialized(&started);
+    if (!started) MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
+}
+
 /* Cores that the ranks of a node may use together: the union of their affinity masks (mpirun may bind each to its own). */
 static int cores_of(MPI_Comm node) {
     cpu_set_t mine, all;
     CPU_ZERO(&mine);
     if (sched_getaffinity(0, sizeof mine, &mine) != 0) CPU_SET(0, &mine);
+    if (node == MPI_COMM_NULL) return CPU_COUNT(&mine);
     MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, node);
     return CPU_COUNT(&all);
 }
 
-static rrl_status split_world(rrl_team *t, MPI_Comm world, const rrl_parallel_config *p, bool study) {
-    int rank, size, per = (int)p->ranks_per_team;
+/* The ranks of this node, of all teams. */
+static rrl_status look_at_node(rrl_team *t, MPI_Comm world) {
     MPI_Comm node;
-    MPI_Comm_rank(world, &rank);
-    MPI_Comm_size(world, &size);
+    if (MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS)
+        return RRL_FAIL(RRL_ERR_COMM, "the ranks of a node could not be found");
+    MPI_Comm_size(node, &t->ranks_on_node);
+    t->cores_on_node = cores_of(node);
+    rrl_status rc = rrl_node_memory_open(&t->memory, node, t->log);
+    MPI_Comm_free(&node);
+    return rc;
+}
+
+static rrl_status split_world(rrl_team *t, MPI_Comm world, const rrl_parallel_config *p, bool study) {
+    const bool alone = world == MPI_COMM_NULL;
+    int rank = 0, size = 1, per = (int)p->ranks_per_team;
+    if (!alone) {
+        rrl_team_start_mpi();
+        MPI_Comm_rank(world, &rank);
+        MPI_Comm_size(world, &size);
+    }
     const rrl_roles_config *r = &p->roles;
     int split = (int)(r->generators + r->verifiers + r->learners);
     if (per == 0) per = split > 0 ? split : study ? 1 : size;
@@ -77,17 +100,16 @@ static rrl_status split_world(rrl_team *t, MPI_Comm world, const rrl_parallel_co
                         size, per, per);
     t->index = rank / per;
     t->count = size / per;
-    if (MPI_Comm_split(world, t->index, rank, &t->comm) != MPI_SUCCESS ||
-        MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node) != MPI_SUCCESS)
+    t->rank = rank % per;
+    t->size = per;
+    t->ranks_on_node = 1;
+    if (alone) {
+        t->cores_on_node = cores_of(MPI_COMM_NULL);
+        return RRL_OK;
+    }
+    if (MPI_Comm_split(world, t->index, rank, &t->comm) != MPI_SUCCESS)
         return RRL_FAIL(RRL_ERR_COMM, "%d ranks could not be split into teams", size);
-    MPI_Comm_size(node, &t->ranks_on_node);
-    t->cores_on_node = cores_of(node);
-    rrl_status rc = rrl_node_memory_open(&t->memory, node, t->log);
-    MPI_Comm_free(&node);
-    RRL_TRY(rc);
-    MPI_Comm_rank(t->comm, &t->rank);
-    MPI_Comm_size(t->comm, &t->size);
-    return RRL_OK;
+    return look_at_node(t, world);
 }
 
 rrl_status rrl_team_open(rrl_team **out, MPI_Comm world, const rrl_parallel_config *p, bool study, rrl_log *log) {

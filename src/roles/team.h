@@ -54,9 +54,12 @@ typedef struct {
     bool peer_failed; /* another rank has said, or will say, what failed: this one prints nothing */
 } rrl_team;
 
+/** MPI, once for the process, for threads of which one calls it. Whoever starts a program with it also ends it. */
+void rrl_team_start_mpi(void);
 /** Split world into teams of config->parallel.ranks_per_team (0: all ranks, or 1 where `study`); collective over world.
  *  Roles: all ranks everything, or contiguous ranks generators, verifiers, learners. Errors: RRL_ERR_CONFIG when ranks do
- *  not divide or roles do not add up. log is borrowed. */
+ *  not divide or roles do not add up. log is borrowed. Starts MPI where that has not happened. world MPI_COMM_NULL: one rank without MPI, for plans;
+ *  nothing below that is collective may be called with it. */
 rrl_status rrl_team_open(rrl_team **out, MPI_Comm world, const rrl_parallel_config *p, bool study, rrl_log *log);
 void rrl_team_close(rrl_team **t);
 
