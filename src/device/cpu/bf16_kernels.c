@@ -106,20 +106,19 @@ RRL_INLINE void chains(float *acc, const float *x, const uint16_t *w, int64_t st
 }
 
 /* Few rows take both halves at once: more chains, so that none waits for itself. */
-RRL_INLINE void both_halves(float *acc, const float *x, const uint16_t *w, int64_t steps, const char *next, int lines,
-                            const int rows) {
-    const int halves = rows <= PAIRED_ROWS ? 2 : 1;
-    const int share = lines > halves ? lines * halves / 2 : lines; /* the panel comes in as many passes as there are */
-    for (int h = 0; h < 2; h += halves) {
-        float *to = acc + h * RRL_LANES;
-        if (share > 0 && (h == 0 || lines > 1))
-            chains(to, x, w + h * RRL_BF16_TILE, steps, next + h * share * steps * 64, share, rows, halves);
-        else
-            chains(to, x, w + h * RRL_BF16_TILE, steps, next, 0, rows, halves);
-    }
+static int halves_of(int rows) {
+    return rows <= PAIRED_ROWS ? 2 : 1;
 }
 
-static void group(float *acc, const float *x, int rows, const uint16_t *w, int64_t steps, const char *next, int lines) {
+/* The halves of a panel for one group; each pass over the panel fetches `lines` cache lines a step from *next on. */
+RRL_INLINE void both_halves(float *acc, const float *x, const uint16_t *w, int64_t steps, const char **next, int lines,
+                            const int rows) {
+    const int halves = halves_of(rows);
+    for (int h = 0; h < 2; h += halves, *next += lines * steps * 64)
+        chains(acc + h * RRL_LANES, x, w + h * RRL_BF16_TILE, steps, *next, lines, rows, halves);
+}
+
+static void group(float *acc, const float *x, int rows, const uint16_t *w, int64_t steps, const char **next, int lines) {
     switch (rows) {
 #define CASE(m)                                                                                                        \
     case m:                                                                                                            \
@@ -147,13 +146,18 @@ static void group(float *acc, const float *x, int rows, const uint16_t *w, int64
     }
 }
 
-/* The next panel is fetched while the first group computes. */
+/* The next panel is fetched evenly over all passes over this one: what comes in bursts fills the buffers and stalls. */
 static void block(float *acc, const void *x, int64_t rows, const uint16_t *w, int64_t steps, const void *next,
                   int lines) {
-    for (int64_t g = 0; g < groups_of(rows); ++g) {
+    const int64_t groups = groups_of(rows);
+    int passes = 0;
+    for (int64_t g = 0; g < groups; ++g) passes += 2 / halves_of((int)(group_row(rows, g + 1) - group_row(rows, g)));
+    const int share = (lines + passes - 1) / passes;
+    const char *from = next;
+    for (int64_t g = 0; g < groups; ++g) {
         const int64_t row = group_row(rows, g);
         group(acc + row * RRL_BF16_BLOCK, (const float *)x + row * steps * RRL_BF16_STEP,
-              (int)(group_row(rows, g + 1) - row), w, steps, next, g == 0 ? lines : 0);
+              (int)(group_row(rows, g + 1) - row), w, steps, &from, share);
     }
 }
 
