@@ -32,11 +32,12 @@ static int open_world(world *w, const char *family, const char *isa, int threads
  * coarsely, which is an independent error of the same size: together sqrt(2) times as much, rms. Twice is allowed. */
 static const rrl_device_ops *real_ops;
 
-static rrl_status rounding_pack(rrl_device *d, rrl_weight **out, const void *src, rrl_dtype type, int64_t n, int64_t k) {
+static rrl_status rounding_fill(rrl_device *d, const rrl_weight *w, const void *src, rrl_dtype type) {
     float *rounded = NULL;
-    RRL_TRY(rrl_alloc(&rounded, (size_t)(n * k), sizeof *rounded, "rounded weights"));
-    for (int64_t i = 0; i < n * k; i++) rounded[i] = rrl_bf16_value(rrl_bf16_of(((const float *)src)[i]));
-    rrl_status rc = real_ops->weight_pack(d, out, rounded, RRL_F32, n, k);
+    const int64_t n = rrl_weight_rows(w) * rrl_weight_cols(w);
+    RRL_TRY(rrl_alloc(&rounded, (size_t)n, sizeof *rounded, "rounded weights"));
+    for (int64_t i = 0; i < n; i++) rounded[i] = rrl_bf16_value(rrl_bf16_of(((const float *)src)[i]));
+    rrl_status rc = real_ops->weight_fill(d, w, rounded, RRL_F32);
     free(rounded);
     return rc;
 }
@@ -90,7 +91,7 @@ static void golden_logits(const char *family) {
     CHECK_OK(rrl_cpu_open(&f32, "auto", 2));
     real_ops = f32->ops;
     rrl_device_ops ops = *f32->ops;
-    ops.weight_pack = rounding_pack;
+    ops.weight_fill = rounding_fill;
     rrl_device with_rounding = {.ops = &ops, .state = f32->state};
     snprintf(path, sizeof path, GOLDEN "%s/model", family);
     CHECK_OK(rrl_model_open(&rounded, &with_rounding, path));

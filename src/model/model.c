@@ -342,9 +342,13 @@ rrl_status rrl_model_open_in(rrl_model **out, rrl_device *d, const char *dir, co
     rrl_carver vectors = {0};
     RRL_GOTO(rrl_alloc(&m, 1, sizeof *m, "model"));
     m->device = d;
+    RRL_GOTO(rrl_model_config_read(&m->config, dir));
+    if (!room && d->ops->weight_view) { /* one room of its own: in large pages, read strictly forward */
+        RRL_GOTO(d->ops->alloc(d, &m->own_room, rrl_model_room_bytes(d, &m->config), "packed weights"));
+        m->room.base = m->own_room;
+    }
     if (room) m->room.base = room->data;
     m->room_filled = room && room->filled;
-    RRL_GOTO(rrl_model_config_read(&m->config, dir));
     RRL_GOTO(rrl_alloc(&m->layers, (size_t)m->config.layers, sizeof *m->layers, "layers"));
     carve_vectors(&vectors, &m->config, NULL, NULL);
     RRL_GOTO(d->ops->alloc(d, (void **)&m->vectors, vectors.used, "norms and biases"));
@@ -370,6 +374,7 @@ void rrl_model_close(rrl_model **m) {
             if (model->layers[i].weight[module]) d->ops->weight_free(d, &model->layers[i].weight[module]);
     if (model->head && model->head != model->embedding) d->ops->weight_free(d, &model->head);
     if (model->embedding) d->ops->weight_free(d, &model->embedding);
+    if (model->own_room) d->ops->free(d, model->own_room);
     if (model->vectors) d->ops->free(d, model->vectors);
     if (model->rope_cos) d->ops->free(d, model->rope_cos);
     free(model->layers);

@@ -54,6 +54,7 @@ struct rrl_model {
     char digest[65];
     rrl_carver room; /* base NULL: each matrix has memory of its own */
     bool room_filled;
+    void *own_room; /* device; NULL: the room is the caller's, or there is none */
 };
 
 static inline int32_t rrl_round16(int32_t r) {
