@@ -4,20 +4,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/exactmath_f32.h"
+
 /* Only + - * / and fma in a fixed order, and bit operations: IEEE 754 then gives the same bits everywhere.
  * Reductions and polynomials are the classic ones (Cephes for f32, fdlibm for f64), written with fma. */
-
-static uint32_t bits_of_float(float x) {
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
-static float float_of_bits(uint32_t u) {
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
 
 static uint64_t bits_of_double(double x) {
     uint64_t u;
@@ -31,59 +21,14 @@ static double double_of_bits(uint64_t u) {
     return x;
 }
 
-/* f32 */
+/* f32: bodies in exactmath_f32.h */
 
 float rrl_expf(float x) {
-    if (x > 88.7228394f) return INFINITY;
-    if (x < -104.0f) return 0.0f;
-    if (x != x) return x;
-    const float magic =
-        0x1.8p23f; /* adding it rounds to the nearest integer, which then lies in the low bits */
-    float t = fmaf(x, 0x1.715476p+0f, magic);
-    int32_t n = (int32_t)(bits_of_float(t) - bits_of_float(magic));
-    float nf = t - magic;
-    float r = fmaf(nf, -0x1.62e430p-1f, x);
-    r = fmaf(nf, 0x1.05c610p-29f, r);
-    float p = 1.9875691500e-4f;
-    p = fmaf(p, r, 1.3981999507e-3f);
-    p = fmaf(p, r, 8.3334519073e-3f);
-    p = fmaf(p, r, 4.1665795894e-2f);
-    p = fmaf(p, r, 1.6666665459e-1f);
-    p = fmaf(p, r, 5.0000001201e-1f);
-    float y = fmaf(p, r * r, r) + 1.0f;
-    /* 2^n in two factors, so that n = 128 does not overflow and subnormal results round once */
-    int32_t half = n >> 1;
-    float s1 = float_of_bits((uint32_t)(half + 127) << 23);
-    float s2 = float_of_bits((uint32_t)(n - half + 127) << 23);
-    return (y * s1) * s2;
+    return rrl_exp_f32(x);
 }
 
 float rrl_logf(float x) {
-    if (!(x > 0.0f)) return x == 0.0f ? -INFINITY : x != x ? x : NAN;
-    if (x == INFINITY) return x;
-    int32_t e = 0;
-    if (x < 0x1p-126f) {
-        x *= 0x1p23f;
-        e = -23;
-    }
-    /* x = m 2^e with m in [sqrt(1/2), sqrt(2)) */
-    int32_t ix = (int32_t)(bits_of_float(x) - 0x3f3504f3u);
-    e += ix >> 23;
-    float m = float_of_bits(((uint32_t)ix & 0x7fffffu) + 0x3f3504f3u);
-    float ef = (float)e, f = m - 1.0f, z = f * f;
-    float p = 7.0376836292e-2f;
-    p = fmaf(p, f, -1.1514610310e-1f);
-    p = fmaf(p, f, 1.1676998740e-1f);
-    p = fmaf(p, f, -1.2420140846e-1f);
-    p = fmaf(p, f, 1.4249322787e-1f);
-    p = fmaf(p, f, -1.6668057665e-1f);
-    p = fmaf(p, f, 2.0000714765e-1f);
-    p = fmaf(p, f, -2.4999993993e-1f);
-    p = fmaf(p, f, 3.3333331174e-1f);
-    float y = (p * f) * z;
-    y = fmaf(ef, -2.12194440e-4f, y);
-    y = fmaf(z, -0.5f, y);
-    return fmaf(ef, 0.693359375f, f + y);
+    return rrl_log_f32(x);
 }
 
 /* f64 */

@@ -28,7 +28,8 @@ enum { RRL_KV_BLOCK = 32, RRL_VOCAB_BLOCK = 512, RRL_LANES = 16, RRL_MAX_LORA_RA
 typedef enum { RRL_F32, RRL_BF16, RRL_F16 } rrl_dtype;
 
 typedef struct rrl_device rrl_device;
-/* A frozen matrix [n,k] packed once in the device's layout, for products with it and with its transpose. */
+/* A frozen matrix [n,k] packed once in the device's layout, for products with it and with its transpose. Each back end has
+ * a struct of its own, which begins with int64_t n, k. */
 typedef struct rrl_weight rrl_weight;
 
 /* A view: row-major, contiguous, in device memory. f32 in this version. */
@@ -90,9 +91,10 @@ typedef struct {
 } rrl_dropout;
 
 typedef struct {
-    const rrl_lora *const *modules; /* [n_adapters] this module of each adapter; NULL entry = not adapted */
+    const rrl_lora *const *modules; /* host [n_modules], one an adapter: this module of it; NULL entry = not adapted */
     const rrl_dropout *dropout;     /* NULL = none */
     uint32_t module;                /* index of the module in the model, in the dropout key */
+    int32_t n_modules;              /* adapters that the batch may name */
 } rrl_lora_args;
 
 /* Settings of one row to sample. */
@@ -119,8 +121,13 @@ typedef struct {
     int64_t step; /* 1, 2, ...: bias correction */
 } rrl_adamw_args;
 
+struct rrl_device_peers;
 typedef struct {
     const char *name;
+    /* the device itself, see rrl_device_close and what follows it below */
+    void (*close)(rrl_device *d);
+    const char *(*numeric_path)(const rrl_device *d);
+    const char *(*isa)(const rrl_device *d);
     /* memory ------------------------------------------------------------------------------------------------- */
     rrl_status (*alloc)(rrl_device *d, void **out, size_t bytes, const char *what); /* 64-byte aligned, zeroed */
     void (*free)(rrl_device *d, void *p);
@@ -211,6 +218,8 @@ typedef struct {
     rrl_status (*sum_squares)(rrl_device *d, double *out, const float *x, int64_t n);
     rrl_status (*axpy)(rrl_device *d, float *y, const float *x, float a, int64_t n); /* y = fma(a, x, y) */
     rrl_status (*zero)(rrl_device *d, float *y, int64_t n);
+    /* between processes: device/collective.h. NULL = alloc gives host memory, which host collectives work on as it lies */
+    const struct rrl_device_peers *peers;
 } rrl_device_ops;
 
 struct rrl_device {

@@ -101,7 +101,7 @@ static rrl_status adapt(pass *p, int32_t layer, int module, rrl_tensor y, rrl_te
     us.cols = rrl_round16(rank);
     const rrl_batch b = rrl_batch_rows(&p->f->batch, first, x.rows);
     const rrl_lora_args args = {
-        .modules = p->a->modules, .dropout = p->f->dropout, .module = (uint32_t)index};
+        .modules = p->a->modules, .dropout = p->f->dropout, .module = (uint32_t)index, .n_modules = p->f->n_adapters};
     return p->ops->lora(p->d, y, rrl_tensor_rows(us, first, x.rows), x, &b, &args);
 }
 

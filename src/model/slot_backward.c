@@ -36,7 +36,7 @@ static rrl_status project_backward(pass *p, int32_t layer, int module, rrl_tenso
     e->a.modules[0] = lora;
     const rrl_batch b = rrl_batch_rows(&e->forward.batch, first, x.rows);
     const rrl_lora_args args = {
-        .modules = e->a.modules, .dropout = e->forward.dropout, .module = (uint32_t)index};
+        .modules = e->a.modules, .dropout = e->forward.dropout, .module = (uint32_t)index, .n_modules = 1};
     float *da = p->gradient + (lora->a - e->adapter->data), *db = p->gradient + (lora->b - e->adapter->data);
     return p->ops->lora_backward(p->d, da, db, dx, rrl_tensor_rows(e->g.u, 0, x.rows), dy, x,
                                  rrl_tensor_rows(us, first, x.rows), lora, &b, &args);

@@ -13,10 +13,8 @@
 #ifndef RRL_DEVICE_CPU_BF16_H
 #define RRL_DEVICE_CPU_BF16_H
 
-#include <string.h>
-
 #include "device/cpu/pool.h"
-#include "device/device.h"
+#include "device/scalar.h"
 
 enum {
     RRL_BF16_PANEL = 32, /* outputs */
@@ -74,21 +72,6 @@ bool rrl_bf16_amx_works(const char **why);
 void rrl_bf16_put_avx512(const rrl_bf16_target *y, const float *acc, int64_t rows, int64_t cols);
 void rrl_bf16_transpose_avx512(uint16_t *to, const uint16_t *from);
 #endif
-
-/* Round to nearest, ties to even; NaN stays NaN; a denormal is 0, as the instructions have it. */
-static inline uint16_t rrl_bf16_of(float x) {
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    if ((u & 0x7f800000u) == 0) return (uint16_t)(u >> 16 & 0x8000u);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 0x40u);
-    return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
-}
-static inline float rrl_bf16_value(uint16_t h) {
-    uint32_t u = (uint32_t)h << 16;
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
 
 /** Denormals are 0 in this thread's arithmetic from now on; the state before. */
 unsigned rrl_bf16_flush_begin(void);

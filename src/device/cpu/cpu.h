@@ -24,5 +24,9 @@ extern const rrl_device_ops rrl_cpu_ops;
 rrl_status rrl_cpu_sample_kept(rrl_device *d, int32_t *token, float *logp, uint64_t *kept, rrl_tensor logits,
                                const rrl_sample_row *rows);
 void rrl_cpu_scratch_free(rrl_cpu *cpu);
+/* of the op table (cpu_device.c) */
+void rrl_cpu_close(rrl_device *d);
+const char *rrl_cpu_numeric_path(const rrl_device *d);
+const char *rrl_cpu_isa(const rrl_device *d);
 
 #endif

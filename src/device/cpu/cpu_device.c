@@ -97,23 +97,21 @@ done:
     return rc;
 }
 
-void rrl_device_close(rrl_device **d) {
-    if (!d || !*d) return;
-    rrl_cpu *cpu = (*d)->state;
+void rrl_cpu_close(rrl_device *d) {
+    rrl_cpu *cpu = d->state;
     rrl_pool_close(&cpu->pool);
     rrl_cpu_scratch_free(cpu);
     rrl_bf16_close(&cpu->bf16);
     free(cpu);
-    free(*d);
-    *d = NULL;
+    free(d);
 }
 
-const char *rrl_device_numeric_path(const rrl_device *d) {
+const char *rrl_cpu_numeric_path(const rrl_device *d) {
     static const char *const names[2][2] = {{"f32-asc", "f32-asc/kv-bf16"}, {"bf16-tile", "bf16-tile/kv-bf16"}};
     return names[((const rrl_cpu *)d->state)->bf16.engine.kernels != NULL][d->kv_dtype == RRL_BF16];
 }
 
-const char *rrl_device_isa(const rrl_device *d) {
+const char *rrl_cpu_isa(const rrl_device *d) {
     const rrl_cpu *cpu = d->state;
     return cpu->bf16.engine.kernels ? cpu->bf16.engine.kernels->isa : cpu->kernels->isa;
 }

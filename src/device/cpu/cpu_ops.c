@@ -410,6 +410,9 @@ static rrl_status op_zero(rrl_device *d, float *y, int64_t n) {
 
 const rrl_device_ops rrl_cpu_ops = {
     .name = "cpu",
+    .close = rrl_cpu_close,
+    .numeric_path = rrl_cpu_numeric_path,
+    .isa = rrl_cpu_isa,
     .alloc = op_alloc,
     .free = op_free,
     .upload = op_copy,

@@ -1,37 +1,9 @@
 #include "device/cpu/weight.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
-
-static float of_bits(uint32_t u) {
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-
-/* IEEE half to single, exact, subnormals included. */
-static float of_half(uint16_t h) {
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = h >> 10 & 31, mantissa = h & 0x3ffu;
-    if (exponent == 31) return of_bits(sign | 0x7f800000u | mantissa << 13);
-    if (exponent != 0) return of_bits(sign | (exponent + 112) << 23 | mantissa << 13);
-    float magnitude = (float)mantissa * 0x1p-24f;
-    return sign ? -magnitude : magnitude;
-}
-
-/* src is often a mapped file. */
-float rrl_weight_element(const void *src, rrl_dtype dtype, int64_t i) {
-    const char *bytes = src;
-    if (dtype == RRL_F32) {
-        float x;
-        memcpy(&x, bytes + 4 * i, sizeof x);
-        return x;
-    }
-    uint16_t h;
-    memcpy(&h, bytes + 2 * i, sizeof h);
-    return dtype == RRL_BF16 ? of_bits((uint32_t)h << 16) : of_half(h);
-}
+#include "device/scalar.h"
 
 rrl_status rrl_weight_view_cpu(rrl_weight **out, void *room, int64_t n, int64_t k) {
     rrl_weight *w = NULL;
@@ -75,14 +47,6 @@ void rrl_weight_free_cpu(rrl_weight **w) {
     free((*w)->owned);
     free(*w);
     *w = NULL;
-}
-
-int64_t rrl_weight_rows(const rrl_weight *w) {
-    return w->n;
-}
-
-int64_t rrl_weight_cols(const rrl_weight *w) {
-    return w->k;
 }
 
 size_t rrl_cpu_weight_bytes(int64_t n, int64_t k) {

@@ -10,7 +10,7 @@
 enum { RRL_PANEL = 32 };
 
 struct rrl_weight {
-    int64_t n, k;
+    int64_t n, k; /* first, see device.h */
     float *panels;
     uint16_t *tiles; /* the bf16 path has this instead, see bf16.h */
     void *owned;     /* either of them, where this weight is to free it; NULL = the caller's room */
@@ -28,8 +28,6 @@ static inline float rrl_packed_at(const rrl_weight *w, int64_t n, int64_t k) {
 rrl_status rrl_weight_view_cpu(rrl_weight **out, void *room, int64_t n, int64_t k);
 /** Pack W, row-major of type dtype and any alignment, by all threads of the pool. */
 void rrl_weight_fill_cpu(const rrl_weight *w, rrl_pool *pool, const void *src, rrl_dtype dtype);
-/** Element i of src as f32, exact; src may have any alignment. */
-float rrl_weight_element(const void *src, rrl_dtype dtype, int64_t i);
 void rrl_weight_free_cpu(rrl_weight **w);
 
 #endif

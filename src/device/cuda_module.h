@@ -1,0 +1,48 @@
+/* The CUDA back end as a module, librrl_cuda.so, opened at run time: the same program runs where no CUDA library is
+ * installed. The module exports one symbol, a table; nothing here needs a CUDA header. */
+#ifndef RRL_DEVICE_CUDA_MODULE_H
+#define RRL_DEVICE_CUDA_MODULE_H
+
+#include <stdarg.h>
+
+#include "device/device.h"
+
+/* run: same bits from run to run on one layout. exact: the CPU's order of sums in every op, so recorded = trained
+ * log-probs bit for bit. off: the fastest algorithms. */
+#define RRL_DETERMINISM_LIST(X)                                                                                       \
+    X(RRL_DETERMINISM_RUN, "run")                                                                                     \
+    X(RRL_DETERMINISM_EXACT, "exact")                                                                                 \
+    X(RRL_DETERMINISM_OFF, "off")
+typedef enum {
+#define X(name, text) name,
+    RRL_DETERMINISM_LIST(X)
+#undef X
+        RRL_DETERMINISM_COUNT
+} rrl_determinism;
+
+typedef struct {
+    int gpu;         /* 0, 1, ...: as the CUDA runtime counts them */
+    rrl_dtype dtype; /* of the products: RRL_F32 or RRL_BF16 */
+    rrl_determinism determinism;
+    size_t room_bytes; /* working memory of the ops; 0 = as much as the kernels like */
+} rrl_cuda_options;
+
+/* The module's table. Its first field is compared before anything else is called. */
+typedef struct {
+    uint64_t layout; /* RRL_CUDA_MODULE_LAYOUT of the program it was built for */
+    /* Where its failures are kept (rrl_fail of the program); called once, before anything else. */
+    void (*bind)(rrl_status (*fail)(rrl_status rc, const char *file, int line, const char *fmt, ...));
+    /* GPUs of this process; when 0, *why says why, as the end of a message. */
+    int (*count)(const char **why);
+    rrl_status (*open)(rrl_device **out, const rrl_cuda_options *o);
+} rrl_cuda_module;
+#define RRL_CUDA_MODULE_LAYOUT (1u + 256u * (uint64_t)sizeof(rrl_device_ops) + ((uint64_t)sizeof(rrl_cuda_module) << 48))
+#define RRL_CUDA_MODULE_SYMBOL "rrl_cuda_module_table"
+
+/** Find and bind the module: beside the program, then as the dynamic linker searches. The handle stays for the life of
+ *  the process. Errors: RRL_ERR_CONFIG: not found, or built for another version; the message says where it looked. */
+rrl_status rrl_cuda_module_load(const rrl_cuda_module **out);
+/** The same with the file named. */
+rrl_status rrl_cuda_module_load_file(const rrl_cuda_module **out, const char *path);
+
+#endif
