@@ -14,14 +14,31 @@ typedef struct {
     float o[SET][RRL_MAX_HEAD_DIM];
 } query_set;
 
-/* s[q][32] = q . k for one tile of keys [dim, 32] */
-RRL_INLINE void scores(float s[SET][RRL_KV_BLOCK], const query_set *set, const float *kt, int dim,
-                       const int n) {
+/* One block of a kv head's cache. */
+typedef struct {
+    const void *tile; /* K [dim, 32], then V [32, dim] */
+    const char *next; /* the tiles that are read after it, to be fetched meanwhile */
+    bool bf16;
+    int dim, first; /* position of the block's first key */
+} key_tiles;
+
+/* 16 numbers of a tile, from number `at` on; bf16 is a constant where this is expanded */
+RRL_INLINE v16 numbers_at(const void *tile, int at, const bool bf16) {
+    return bf16 ? v16_widen((const uint16_t *)tile + at) : v16_load((const float *)tile + at);
+}
+
+/* s[q][32] = q . k for one tile of keys. A tile is 32 numbers a d, so 2 or 4 cache lines of K and V come with each. */
+RRL_INLINE void scores(float s[SET][RRL_KV_BLOCK], const query_set *set, const key_tiles *t, const int n,
+                       const bool bf16) {
+    enum { LINE = 64 };
     v16 acc[SET][2];
 #pragma GCC unroll 4
     for (int i = 0; i < n; ++i) acc[i][0] = acc[i][1] = v16_zero();
-    for (int d = 0; d < dim; ++d) {
-        v16 k0 = v16_load(kt + d * RRL_KV_BLOCK), k1 = v16_load(kt + d * RRL_KV_BLOCK + RRL_LANES);
+    for (int d = 0; d < t->dim; ++d) {
+        for (int line = 0; line < (bf16 ? 2 : 4); ++line)
+            __builtin_prefetch(t->next + (d * (bf16 ? 2 : 4) + line) * LINE, 0, 3);
+        v16 k0 = numbers_at(t->tile, d * RRL_KV_BLOCK, bf16);
+        v16 k1 = numbers_at(t->tile, d * RRL_KV_BLOCK + RRL_LANES, bf16);
 #pragma GCC unroll 4
         for (int i = 0; i < n; ++i) {
             v16 a = v16_set1(set->q[i][d]);
@@ -55,52 +72,61 @@ RRL_INLINE float softmax_step(float *m, v16 *sum, float s[RRL_KV_BLOCK], int val
     return lanes[0];
 }
 
-static void key_block(query_set *set, const float *kt, int dim, int first, float scale) {
-    float s[SET][RRL_KV_BLOCK], a[SET];
+/* Scores of the set's queries; the number of queries and the type become constants. */
+static void all_scores(float s[SET][RRL_KV_BLOCK], const query_set *set, const key_tiles *t) {
+    switch (set->n * 2 + t->bf16) {
+#define CASES(n)                                                                                             \
+    case n * 2:                                                                                              \
+        scores(s, set, t, n, false);                                                                         \
+        break;                                                                                               \
+    case n * 2 + 1:                                                                                          \
+        scores(s, set, t, n, true);                                                                          \
+        break;
+        CASES(1)
+        CASES(2)
+        CASES(3)
+        CASES(4)
+#undef CASES
+    }
+}
+
+/* The V tile as f32, which a pool of f32 has already. */
+static const float *values(float *room, const key_tiles *t) {
+    const int n = t->dim * RRL_KV_BLOCK;
+    if (!t->bf16) return (const float *)t->tile + n;
+    for (int i = 0; i < n; i += RRL_LANES) v16_store(room + i, v16_widen((const uint16_t *)t->tile + n + i));
+    return room;
+}
+
+static void key_block(query_set *set, const key_tiles *t, float scale) {
+    float s[SET][RRL_KV_BLOCK], a[SET], room[RRL_MAX_HEAD_DIM * RRL_KV_BLOCK];
     rrl_chains c = {.out = set->o[0],
                     .ld_out = RRL_MAX_HEAD_DIM,
-                    .vec = kt + dim * RRL_KV_BLOCK,
-                    .ld_vec = dim,
+                    .ld_vec = t->dim,
                     .coef = s[0],
                     .coef_row = RRL_KV_BLOCK,
                     .coef_t = 1,
                     .scale = a,
                     .rows = set->n,
-                    .dim = dim};
-    switch (set->n) {
-    case 1:
-        scores(s, set, kt, dim, 1);
-        break;
-    case 2:
-        scores(s, set, kt, dim, 2);
-        break;
-    case 3:
-        scores(s, set, kt, dim, 3);
-        break;
-    default:
-        scores(s, set, kt, dim, 4);
-        break;
-    }
+                    .dim = t->dim};
+    all_scores(s, set, t);
     for (int i = 0; i < set->n; ++i) {
-        int valid = set->n_keys[i] - first;
+        int valid = set->n_keys[i] - t->first;
         c.end[i] = valid < 0 ? 0 : valid > RRL_KV_BLOCK ? RRL_KV_BLOCK : valid;
         a[i] = valid > 0 ? softmax_step(&set->m[i], &set->sum[i], s[i], c.end[i], scale) : 1.0f;
     }
+    c.vec = values(room, t);
     RRL_KERNEL(chains)(&c);
 }
 
-/* A K tile and the V tile behind it as f32; a pool of f32 has them so. */
-static const float *tiles(float *room, const rrl_kv_pool *p, const void *from) {
-    int64_t n = 2 * (int64_t)p->head_dim * RRL_KV_BLOCK;
-    if (p->dtype == RRL_F32) return from;
-    for (int64_t i = 0; i < n; i += RRL_LANES) v16_store(room + i, v16_widen((const uint16_t *)from + i));
-    return room;
+static const void *first_tile(const rrl_attention_job *j, int64_t row, int32_t kv_head) {
+    int32_t block = j->table->table[(int64_t)j->b->row_seq[row] * j->table->stride];
+    return rrl_kv_tile(j->pool, j->layer, block, kv_head);
 }
 
 /* Queries (row, head) [at, at + n) of a run of rows of one sequence, counted row by row, head by head. */
 static void run_set(const rrl_attention_job *j, int64_t row0, int head0, int group, int at, int n) {
     query_set set;
-    float room[2 * RRL_MAX_HEAD_DIM * RRL_KV_BLOCK];
     int dim = j->pool->head_dim, most = 0;
     int32_t kv_head = head0 / group;
     set.n = n;
@@ -114,9 +140,13 @@ static void run_set(const rrl_attention_job *j, int64_t row0, int head0, int gro
         most = set.n_keys[i] > most ? set.n_keys[i] : most;
     }
     const int32_t *table = j->table->table + (int64_t)j->b->row_seq[row0] * j->table->stride;
-    for (int first = 0; first < most; first += RRL_KV_BLOCK) {
-        const void *tile = rrl_kv_tile(j->pool, j->layer, table[first / RRL_KV_BLOCK], kv_head);
-        key_block(&set, tiles(room, j->pool, tile), dim, first, j->scale);
+    key_tiles t = {.bf16 = j->pool->dtype == RRL_BF16, .dim = dim, .next = first_tile(j, row0, kv_head)};
+    for (; t.first < most; t.first += RRL_KV_BLOCK) {
+        const int32_t *block = table + t.first / RRL_KV_BLOCK;
+        t.tile = t.first ? t.next : first_tile(j, row0, kv_head);
+        t.next = t.first + RRL_KV_BLOCK < most ? rrl_kv_tile(j->pool, j->layer, block[1], kv_head)
+                                               : first_tile(j, rrl_min(row0 + 1, j->q.rows - 1), kv_head);
+        key_block(&set, &t, j->scale);
     }
     for (int i = 0; i < n; ++i) {
         int64_t row = row0 + (at + i) / group;
