@@ -71,8 +71,8 @@ typedef struct {
     int32_t n;
 } rrl_kv_writes;
 
-/* One LoRA module of one adapter. a [r,k], b [n,r] row-major as PEFT stores them; a_t [k,r16] and b_t [r,n] are the
- * transposed forms made by lora_pack, r16 = r rounded up to 16, padding 0. */
+/* One LoRA module of one adapter. a [r,k], b [n,r] row-major as PEFT stores them; a_t and b_t, room for [k,r16] and
+ * [r,n], take the transposed forms made by lora_pack in the back end's own layout; r16 = r rounded up to 16. */
 typedef struct {
     const float *a, *b;
     float *a_t, *b_t;

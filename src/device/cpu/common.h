@@ -16,6 +16,11 @@ static inline const rrl_lora *rrl_lora_of_row(const rrl_batch *b, const rrl_lora
     return adapter < 0 ? NULL : args->modules[adapter];
 }
 
+/* Numbers of a row of a_t: a rank below 16 is not padded to it, which would double what decode reads of it. */
+static inline int64_t rrl_lora_stride(int32_t r) {
+    return (r + 7) / 8 * 8;
+}
+
 static inline bool rrl_dropout_on(const rrl_lora_args *args) {
     return args->dropout && args->dropout->p > 0.0f;
 }

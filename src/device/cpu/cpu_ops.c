@@ -371,10 +371,10 @@ static rrl_status op_lm_backward(rrl_device *d, rrl_tensor dx, rrl_tensor x, con
 /* trainable vectors */
 
 static rrl_status op_lora_pack(rrl_device *d, const rrl_lora *m) {
-    int32_t r16 = (m->r + RRL_LANES - 1) / RRL_LANES * RRL_LANES;
-    memset(m->a_t, 0, (size_t)m->k * (size_t)r16 * sizeof(float));
+    const int64_t ld = rrl_lora_stride(m->r);
+    memset(m->a_t, 0, (size_t)(m->k * ld) * sizeof(float));
     for (int64_t c = 0; c < m->r; ++c) {
-        for (int64_t k = 0; k < m->k; ++k) m->a_t[k * r16 + c] = m->a[c * m->k + k];
+        for (int64_t k = 0; k < m->k; ++k) m->a_t[k * ld + c] = m->a[c * m->k + k];
         for (int64_t n = 0; n < m->n; ++n) m->b_t[c * m->n + n] = m->b[n * m->r + c];
     }
     return RRL_OK;

@@ -1,68 +1,79 @@
 /* LoRA: two thin products a row and their gradients. Runs of rows with the same module are taken together. */
 #include "device/cpu/gemm.h"
 
+/* Rows and vectors of 16 columns in registers: SET x VECTORS; a row alone takes ALONE vectors, so that no chain waits. */
 #if defined(RRL_ISA_avx512)
-enum { SET = 8, VECTORS = 2 };
+enum { SET = RRL_ROW_BLOCK, VECTORS = 2, ALONE = 4 };
 #else
-enum { SET = 4, VECTORS = 1 };
+enum { SET = 4, VECTORS = 1, ALONE = 2 };
 #endif
 enum { K_CHUNK = 256, TILE_ROWS = 64 };
 
-/* out[r][lanes] continues over t in [0, n): fma(x[r][t], m[t][lanes], .); m is n rows of `ld`, lanes <= 16
- * are taken */
+/* out[r][columns] continues over t in [0, n): fma(x[r][t], m[t][columns], .); m is n rows of `ld`; `columns` of them, at
+ * most 16 x vectors, are taken */
 RRL_INLINE void thin(float *out, int64_t ld_out, const float *x, int64_t ld_x, const float *m, int64_t ld,
-                     int64_t n, int lanes, const int rows, const int vectors) {
-    v16 acc[SET][2];
-    int left[2] = {lanes < RRL_LANES ? lanes : RRL_LANES, lanes - RRL_LANES};
+                     int64_t n, int64_t columns, const int rows, const int vectors) {
+    v16 acc[SET][ALONE];
+    int left[ALONE];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) left[v] = v16_left(v * RRL_LANES, columns);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 2
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v)
             acc[r][v] = v16_load_left(out + r * ld_out + v * RRL_LANES, left[v]);
     for (int64_t t = 0; t < n; ++t) {
-        v16 b[2];
-#pragma GCC unroll 2
+        v16 b[ALONE];
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v) b[v] = v16_load_left(m + t * ld + v * RRL_LANES, left[v]);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; ++r) {
             v16 a = v16_set1(x[r * ld_x + t]);
-#pragma GCC unroll 2
+#pragma GCC unroll 4
             for (int v = 0; v < vectors; ++v) acc[r][v] = v16_fma(a, b[v], acc[r][v]);
         }
     }
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 2
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v)
             v16_store_left(out + r * ld_out + v * RRL_LANES, acc[r][v], left[v]);
 }
 
-/* The same for any number of rows and columns */
+/* The same for any number of columns */
+RRL_INLINE void thin_rows(float *out, int64_t ld_out, const float *x, int64_t ld_x, const float *m, int64_t ld,
+                          int64_t n, int64_t columns, const int rows) {
+    const int vectors = rows == 1 ? ALONE : VECTORS;
+    int64_t c = 0;
+    for (; columns - c > RRL_LANES * (vectors - 1); c += RRL_LANES * vectors)
+        thin(out + c, ld_out, x, ld_x, m + c, ld, n, columns - c, rows, vectors);
+    for (; c < columns; c += RRL_LANES) thin(out + c, ld_out, x, ld_x, m + c, ld, n, columns - c, rows, 1);
+}
+
+/* and of rows */
 static void thin_product(float *out, int64_t ld_out, const float *x, int64_t ld_x, const float *m, int64_t ld,
                          int64_t n, int64_t columns, int rows) {
-    for (int r = 0; r < rows;) {
-        int step = rows - r >= SET ? SET : rows - r >= 4 ? 4 : 1;
+    for (int r = 0, step; r < rows; r += step) {
         float *o = out + r * ld_out;
         const float *a = x + r * ld_x;
-        int64_t c = 0;
-        while (c < columns) {
-            bool wide = VECTORS == 2 && columns - c > RRL_LANES;
-            int lanes = (int)rrl_min(columns - c, wide ? 2 * RRL_LANES : RRL_LANES);
-            if (step == SET && wide)
-                thin(o + c, ld_out, a, ld_x, m + c, ld, n, lanes, SET, 2);
-            else if (step == SET)
-                thin(o + c, ld_out, a, ld_x, m + c, ld, n, lanes, SET, 1);
-            else if (step == 4 && wide)
-                thin(o + c, ld_out, a, ld_x, m + c, ld, n, lanes, 4, 2);
-            else if (step == 4)
-                thin(o + c, ld_out, a, ld_x, m + c, ld, n, lanes, 4, 1);
-            else if (wide)
-                thin(o + c, ld_out, a, ld_x, m + c, ld, n, lanes, 1, 2);
-            else
-                thin(o + c, ld_out, a, ld_x, m + c, ld, n, lanes, 1, 1);
-            c += lanes;
+        step = rows - r < SET ? rows - r : SET;
+        switch (step) {
+#define CASE(count)                                                                                          \
+    case count:                                                                                              \
+        thin_rows(o, ld_out, a, ld_x, m, ld, n, columns, count);                                             \
+        break;
+            CASE(1)
+            CASE(2)
+            CASE(3)
+            CASE(4)
+#if defined(RRL_ISA_avx512)
+            CASE(5)
+            CASE(6)
+            CASE(7)
+            CASE(8)
+#endif
+#undef CASE
         }
-        r += step;
     }
 }
 
@@ -85,7 +96,7 @@ static void lora_run(const rrl_lora_job *j, const rrl_lora *m, int64_t row, int 
     float *u = j->u.data + row * j->u.cols, tile[RRL_ROW_BLOCK][K_CHUNK];
     memset(u, 0, (size_t)rows * (size_t)j->u.cols * sizeof(float));
     if (!m) return;
-    int64_t r16 = (m->r + RRL_LANES - 1) / RRL_LANES * RRL_LANES;
+    const int64_t ld_a = rrl_lora_stride(m->r);
     for (int64_t k = 0; k < m->k; k += K_CHUNK) {
         int64_t n = rrl_min(K_CHUNK, m->k - k), ld = j->x.cols;
         const float *x = j->x.data + row * ld + k;
@@ -95,7 +106,7 @@ static void lora_run(const rrl_lora_job *j, const rrl_lora *m, int64_t row, int 
             x = tile[0];
             ld = K_CHUNK;
         }
-        thin_product(u, j->u.cols, x, ld, m->a_t + k * r16, r16, n, m->r, rows);
+        thin_product(u, j->u.cols, x, ld, m->a_t + k * ld_a, ld_a, n, m->r, rows);
     }
     for (int i = 0; i < rows; ++i) scale_columns(u + i * j->u.cols, m->r, m->scale);
     thin_product(j->y.data + row * j->y.cols, j->y.cols, u, j->u.cols, m->b_t, m->n, m->r, m->n, rows);
