@@ -153,7 +153,9 @@
     X(ranks_per_team, INT, NONE, 0, 0, 1000000, LAYOUT, "ranks", "0 = all for train and eval, 1 for study")            \
     X(fleet, INT, NONE, 1, 1, 256, LAYOUT, "conditions", "conditions of a study that a team co-schedules")        \
     X(pipeline_depth, INT, NONE, 0, 0, 1, RESULT, "steps", "steps sampled ahead; 0 = on policy")                  \
-    X(timeout_s, REAL, NONE, 600, 1, 1e9, LAYOUT, "s", "watchdog for a silent peer")
+    X(timeout_s, REAL, NONE, 600, 1, 1e9, LAYOUT, "s", "watchdog for a silent peer")                              \
+    X(collectives, ENUM, RRL_COLLECTIVES_LIST, RRL_COLLECTIVES_AUTO, 0, 0, LAYOUT, "", "gradients and adapters of GPUs") \
+    X(ranks_per_gpu, INT, NONE, 1, 1, 64, LAYOUT, "ranks", "ranks of a node that share a GPU")
 
 /* parallel.roles; all 0 = every rank does everything */
 #define RRL_ROLES_KEYS(X)                                                                                              \

@@ -53,7 +53,7 @@ rrl_status rrl_setup_engine(rrl_setup *s, const rrl_options *o, rrl_command_cont
     say_notes(s->config, ctx);
     RRL_TRY(rrl_engine_open(&s->engine, s->team, s->config, train, o->isa, (int)o->threads));
     banner(s, ctx, rrl_engine_threads(s->config, (int)o->threads, s->team));
-    return RRL_OK;
+    return rrl_links_say(&s->engine->links, s->team, s->engine->device, &s->config->parallel, ctx->rank == 0);
 }
 
 void rrl_setup_close(rrl_setup *s) {

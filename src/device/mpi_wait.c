@@ -45,38 +45,38 @@ static void check_silence(const rrl_watch *w, double start) {
     }
 }
 
-static void nap(rrl_watch *w, long *ns, double start) {
-    struct timespec t = {0, *ns};
+/* The longer it has lasted the longer it may sleep: as long again, within bounds. */
+void rrl_watch_pause(rrl_watch *w, double start) {
+    double lasted = 1e9 * (now() - start);
+    long ns = lasted < FIRST_NAP_NS ? FIRST_NAP_NS : lasted < LONGEST_NAP_NS ? (long)lasted : LONGEST_NAP_NS;
+    struct timespec t = {0, ns};
     nanosleep(&t, NULL);
-    if (*ns < LONGEST_NAP_NS) *ns *= 2;
     hear_beats(w);
     rrl_watch_beat(w); /* who waits is alive too: its own peers may be waiting for it in turn */
     check_silence(w, start);
 }
 
 rrl_status rrl_watch_wait(rrl_watch *w, MPI_Request *request) {
-    long ns = FIRST_NAP_NS;
     double start = now();
     for (;;) {
         int done = 0;
         if (MPI_Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
             return RRL_FAIL(RRL_ERR_COMM, "MPI_Test failed in phase %s on rank %d", w->phase, w->rank);
         if (done) break;
-        nap(w, &ns, start);
+        rrl_watch_pause(w, start);
     }
     w->waited += now() - start;
     return RRL_OK;
 }
 
 rrl_status rrl_watch_probe(rrl_watch *w, MPI_Comm comm, int source, int tag, MPI_Status *status) {
-    long ns = FIRST_NAP_NS;
     double start = now();
     for (;;) {
         int flag = 0;
         if (MPI_Iprobe(source, tag, comm, &flag, status) != MPI_SUCCESS)
             return RRL_FAIL(RRL_ERR_COMM, "MPI_Iprobe failed in phase %s on rank %d", w->phase, w->rank);
         if (flag) break;
-        nap(w, &ns, start);
+        rrl_watch_pause(w, start);
     }
     w->waited += now() - start;
     return RRL_OK;

@@ -30,6 +30,9 @@ enum { RRL_TAG_HEARTBEAT = 7 };
 rrl_status rrl_watch_wait(rrl_watch *w, MPI_Request *request);
 /** Wait for a message on comm from source (or MPI_ANY_SOURCE) with tag. */
 rrl_status rrl_watch_probe(rrl_watch *w, MPI_Comm comm, int source, int tag, MPI_Status *status);
+/** One short sleep of another kind of waiting that began at start (CLOCK_MONOTONIC, s): beats are heard and given, and
+ *  silence ends the job as above. */
+void rrl_watch_pause(rrl_watch *w, double start);
 /** Sign of life from inside a long computation; cheap, sends at most every timeout_s / 8. */
 void rrl_watch_beat(rrl_watch *w);
 

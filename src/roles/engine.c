@@ -209,6 +209,8 @@ rrl_status rrl_engine_open(rrl_engine **out, rrl_team *team, const rrl_config *c
     RRL_TRY(rrl_alloc(&e, 1, sizeof *e, "engine"));
     e->config = config;
     rrl_status rc = rrl_team_agree(team, open_all(e, team, train, isa, threads), "after setup");
+    if (rc == RRL_OK && train)
+        rc = rrl_team_agree(team, rrl_links_open(&e->links, team, e->device, &config->parallel), "ranks connected");
     if (rc == RRL_OK) *out = e;
     else rrl_engine_close(&e);
     return rc;
@@ -220,6 +222,7 @@ void rrl_engine_close(rrl_engine **ep) {
     rrl_slot_engine_close(&e->slots);
     rrl_rollout_close(&e->rollout);
     rrl_model_close(&e->model);
+    rrl_links_close(&e->links);
     rrl_device_close(&e->device);
     pool_close(&e->train);
     pool_close(&e->test);

@@ -7,6 +7,7 @@
 #include "model/slot.h"
 #include "rollout/rollout.h"
 #include "rrl/config.h"
+#include "roles/links.h"
 #include "roles/team.h"
 
 /* Questions with their prompts as token ids. */
@@ -21,6 +22,7 @@ typedef struct {
 typedef struct {
     const rrl_config *config; /* borrowed: the team part */
     rrl_device *device;       /* NULL on ranks that neither generate nor learn, and for the fixture back end */
+    rrl_links links;          /* of an engine opened to train */
     rrl_model *model;
     rrl_rollout *rollout;
     rrl_slot_engine *slots;   /* learners of runs, one after the other; NULL until the first (rrl_engine_slots) */

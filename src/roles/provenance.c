@@ -13,7 +13,7 @@ enum { HOST_BYTES = 64 };
 
 /* What each rank tells of itself; sent as it is between ranks of one program. */
 typedef struct {
-    char host[HOST_BYTES];
+    char host[HOST_BYTES], gpu[RRL_GPU_CHARS];
     int64_t generator, verifier, learner, threads;
     rrl_work work;
 } rank_report;
@@ -22,6 +22,7 @@ static rank_report own_report(const rrl_session *s) {
     rank_report r = {.generator = s->team->generators.index, .verifier = s->team->verifiers.index,
                      .learner = s->team->learners.index, .work = s->team->work};
     if (gethostname(r.host, sizeof r.host - 1) != 0) strcpy(r.host, "unknown");
+    rrl_gpu_name(r.gpu, s->engine->device);
     r.work.peak_memory = rrl_peak_memory();
     r.work.shared_memory = s->engine->weights.data ? (int64_t)s->engine->weights.bytes : 0;
     return r;
@@ -30,6 +31,7 @@ static rank_report own_report(const rrl_session *s) {
 static rrl_status put_rank(rrl_buffer *b, const rank_report *r, int rank) {
     RRL_TRY(rrl_buffer_printf(b, "%s{\"rank\": %d, \"host\": ", rank ? ", " : "", rank));
     RRL_TRY(rrl_json_quote(b, r->host, strlen(r->host)));
+    if (r->gpu[0]) RRL_TRY(rrl_buffer_printf(b, ", \"gpu\": \"%s\"", r->gpu));
     RRL_TRY(rrl_buffer_printf(b, ", \"generator\": %lld, \"verifier\": %lld, \"learner\": %lld", (long long)r->generator,
                               (long long)r->verifier, (long long)r->learner));
 #define X(field, unit, doc)                                                                                            \
@@ -51,6 +53,8 @@ static rrl_status put_head(rrl_buffer *b, const rrl_session *s) {
     RRL_TRY(rrl_json_quote(b, __VERSION__, strlen(__VERSION__)));
     RRL_TRY(rrl_buffer_puts(b, ", \"mpi\": "));
     RRL_TRY(rrl_json_quote(b, mpi, strlen(mpi)));
+    RRL_TRY(rrl_buffer_puts(b, ", \"collectives\": "));
+    RRL_TRY(rrl_json_quote(b, rrl_links_how(&s->engine->links), strlen(rrl_links_how(&s->engine->links))));
     return rrl_buffer_printf(b,
                              ", \"isa\": \"%s\", \"layout\": {\"ranks\": %d, \"colocated\": %s, \"generators\": %d, "
                              "\"verifiers\": %d, \"learners\": %d}, \"batch_limit\": %lld, \"job\": \"%s\"",

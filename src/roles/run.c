@@ -9,7 +9,6 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/memory.h"
-#include "device/collective_mpi.h"
 #include "roles/session.h"
 
 int64_t rrl_peak_memory(void) {
@@ -95,19 +94,15 @@ static rrl_status open_adapter(rrl_session *s) {
 }
 
 static rrl_status open_learner(rrl_session *s) {
-    rrl_team *t = s->team;
-    int generators_only = 0;
+    const rrl_links *links = &s->engine->links;
     if (!s->spec->train) return RRL_OK;
-    for (int i = 0; i < t->generators.n; i++) generators_only += !t->colocated;
-    if (t->learners.index >= 0) {
-        RRL_TRY(rrl_engine_slots(s->engine, &s->slots));
-        rrl_learner_settings set = learner_settings(s);
-        RRL_TRY(rrl_learner_open(&s->learner, s->engine->model, s->adapter, &set));
-        RRL_TRY(rrl_collective_mpi_open(&s->learners, t->learning, &t->watch));
-    }
-    if (generators_only > 0 && t->adapter != MPI_COMM_NULL)
-        RRL_TRY(rrl_collective_mpi_open(&s->publishing, t->adapter, &t->watch));
-    return RRL_OK;
+    s->learners = links->learners.host;
+    s->gradients = links->learners.device;
+    s->publishing = links->publishing.device;
+    if (s->team->learners.index < 0) return RRL_OK;
+    RRL_TRY(rrl_engine_slots(s->engine, &s->slots));
+    rrl_learner_settings set = learner_settings(s);
+    return rrl_learner_open(&s->learner, s->engine->model, s->adapter, &set);
 }
 
 /* Checkpoint of the run, read by every learner from the run folder. */
@@ -231,8 +226,6 @@ void rrl_session_failed(rrl_session *s) {
 static void close_session(rrl_session *s) {
     rrl_recorder_close(&s->recorder);
     rrl_run_folder_close(&s->folder);
-    if (s->learners) s->learners->ops->close(&s->learners);
-    if (s->publishing) s->publishing->ops->close(&s->publishing);
     rrl_learner_close(&s->learner);
     rrl_adapter_close(&s->adapter);
     rrl_judge_close(&s->judge);

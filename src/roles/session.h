@@ -20,8 +20,9 @@ typedef struct {
     rrl_judge *judge;
     rrl_adapter *adapter;        /* generators and learners of a run with an adapter */
     rrl_learner *learner;        /* learners of a training run */
-    rrl_collective *learners;    /* gradient sums */
-    rrl_collective *publishing;  /* learner 0 -> pure generators; NULL where nothing is published */
+    rrl_collective *learners;    /* rows, in host memory; this and the next two are the engine's */
+    rrl_collective *gradients;   /* gradient sums, in device memory */
+    rrl_collective *publishing;  /* learner 0 -> pure generators, in device memory; NULL where nothing is published */
     rrl_run_folder *folder;      /* recorder */
     rrl_recorder *recorder;      /* recorder */
     char digest[65];             /* of the run; recorder */

@@ -112,6 +112,25 @@ static rrl_status split_world(rrl_team *t, MPI_Comm world, const rrl_parallel_co
     return look_at_node(t, world);
 }
 
+/* GPUs of a node are shared out among the ranks of all teams that use one. */
+static rrl_status take_turns(rrl_team *t, MPI_Comm world) {
+    MPI_Comm node;
+    int rank, before = 0, engine = t->generators.index >= 0 || t->learners.index >= 0;
+    if (world == MPI_COMM_NULL) return RRL_OK;
+    MPI_Comm_rank(world, &rank);
+    if (MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node) != MPI_SUCCESS)
+        return RRL_FAIL(RRL_ERR_COMM, "the ranks of a node could not find each other");
+    MPI_Exscan(&engine, &before, 1, MPI_INT, MPI_SUM, node);
+    MPI_Comm_rank(node, &rank);
+    t->engine_on_node = rank == 0 ? 0 : before; /* MPI leaves that of the first undefined */
+    MPI_Comm_free(&node);
+    return RRL_OK;
+}
+
+int rrl_team_gpu(const rrl_team *t, int gpus, int ranks_per_gpu) {
+    return t->engine_on_node / ranks_per_gpu % gpus;
+}
+
 rrl_status rrl_team_open(rrl_team **out, MPI_Comm world, const rrl_parallel_config *p, bool study, rrl_log *log) {
     rrl_status rc = RRL_OK;
     rrl_team *t = NULL;
@@ -122,6 +141,7 @@ rrl_status rrl_team_open(rrl_team **out, MPI_Comm world, const rrl_parallel_conf
     t->watch = (rrl_watch){.control = t->comm, .rank = t->rank, .size = t->size, .phase = "setup", .timeout_s = p->timeout_s};
     RRL_GOTO(rrl_alloc(&t->watch.ranks, (size_t)t->size, sizeof *t->watch.ranks, "team"));
     RRL_GOTO(set_roles(t, &p->roles));
+    RRL_GOTO(take_turns(t, world));
     RRL_GOTO(set_communicators(t));
     *out = t;
     t = NULL;

@@ -43,6 +43,7 @@ typedef struct {
     int rank, size;
     rrl_node_memory *memory; /* what the ranks of the node hold once, of all teams; NULL = nothing */
     int ranks_on_node, cores_on_node; /* ranks of this job on the node, and the cores they may use together */
+    int engine_on_node; /* this rank among those of the node, of all teams, that generate or learn: its turn for a GPU */
     int index, count; /* this team among all teams */
     int64_t epoch;    /* runs begun: groups of a run that failed are told from those of the next */
     rrl_role generators, verifiers, learners;
@@ -62,6 +63,10 @@ void rrl_team_start_mpi(void);
  *  nothing below that is collective may be called with it. */
 rrl_status rrl_team_open(rrl_team **out, MPI_Comm world, const rrl_parallel_config *p, bool study, rrl_log *log);
 void rrl_team_close(rrl_team **t);
+
+/** The GPU of this rank among the `gpus` it sees: ranks that generate or learn take them in turn, ranks_per_gpu a GPU, and
+ *  from the first again where there are more ranks. Local. */
+int rrl_team_gpu(const rrl_team *t, int gpus, int ranks_per_gpu);
 
 /** Make an error common: every rank returns the worst status; `point` names the place ("after rollout"). Collective.
  *  Where another rank failed, peer_failed is set and the message names it. */

@@ -117,8 +117,8 @@ static rrl_status update(loop *l) {
     rrl_training_row *row = &l->row;
     rrl_group **groups = l->now.groups;
     RRL_TRY(s->learners->ops->share_rows(s->learners, l->stats, sizeof *l->stats, l->row_first));
-    RRL_TRY(s->learners->ops->tree_sum(s->learners, rrl_learner_gradient_data(s->learner), rrl_learner_scratch(s->learner),
-                                       rrl_adapter_size(s->adapter), l->active));
+    RRL_TRY(s->gradients->ops->tree_sum(s->gradients, rrl_learner_gradient_data(s->learner),
+                                        rrl_learner_scratch(s->learner), rrl_adapter_size(s->adapter), l->active));
     rrl_report_rewards(row, groups, s->groups);
     rrl_report_loss(row, rrl_learner_loss(s->learner), groups, s->groups, l->stats);
     row->step = s->state.step;
