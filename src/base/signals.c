@@ -15,6 +15,7 @@ void rrl_signal_install(void) {
     struct sigaction ask = {.sa_handler = on_signal}, ignore = {.sa_handler = SIG_IGN};
     sigemptyset(&ask.sa_mask);
     sigaction(SIGTERM, &ask, NULL);
+    sigaction(SIGUSR1, &ask, NULL); /* what some clusters warn with */
     sigaction(SIGUSR2, &ask, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
 }

@@ -1,4 +1,4 @@
-/* A wish to stop, from SIGTERM or SIGUSR2 (Slurm's warning): taken up at the next step boundary. */
+/* A wish to stop, from SIGTERM, SIGUSR1 or SIGUSR2 (a cluster's warning): taken up at the next step boundary. */
 #ifndef RRL_BASE_SIGNALS_H
 #define RRL_BASE_SIGNALS_H
 

@@ -132,6 +132,14 @@ static rrl_status begin_attempt(cJSON *json) {
     return set_now(json, "changed_utc");
 }
 
+static rrl_status add_failure(cJSON *json, const char *reason) {
+    cJSON *failure = NULL;
+    RRL_TRY(append_object(&failure, json, "failures"));
+    RRL_TRY(set_now(failure, "utc"));
+    RRL_TRY(put_process(failure));
+    return set_text(failure, "reason", reason);
+}
+
 static rrl_status set_status(cJSON *json, const char *status, const char *reason) {
     cJSON *last = last_of(array_of(json, "attempts"));
     RRL_TRY(set_text(json, "status", status));
@@ -139,12 +147,7 @@ static rrl_status set_status(cJSON *json, const char *status, const char *reason
     RRL_TRY(set_now(json, "changed_utc"));
     if (last) RRL_TRY(set_text(last, "status", status));
     if (last && strcmp(status, "running") != 0) RRL_TRY(set_now(last, "ended_utc"));
-    if (strcmp(status, "failed") != 0) return RRL_OK;
-    cJSON *failure = NULL;
-    RRL_TRY(append_object(&failure, json, "failures"));
-    RRL_TRY(set_now(failure, "utc"));
-    RRL_TRY(put_process(failure));
-    return set_text(failure, "reason", reason);
+    return strcmp(status, "failed") == 0 ? add_failure(json, reason) : RRL_OK;
 }
 
 /* --- the folder */
@@ -264,6 +267,47 @@ done:
     return rc;
 }
 
+/* Whether run.h5 is there and the very file that the complete run left. */
+static rrl_status is_unchanged(bool *same, const rrl_run_folder *f) {
+    rrl_status rc = RRL_OK;
+    char *path = NULL, hex[RRL_SHA256_HEX];
+    uint8_t sum[RRL_SHA256_BYTES];
+    const char *wanted = NULL;
+    *same = false;
+    RRL_GOTO(rrl_json_string(&wanted, f->json, "run_sha256", true, "run.json"));
+    RRL_GOTO(rrl_path_join(&path, f->dir, "run.h5"));
+    if (!wanted || !rrl_file_exists(path)) goto done;
+    RRL_GOTO(rrl_sha256_file(sum, path));
+    rrl_sha256_hex(hex, sum);
+    *same = strcmp(hex, wanted) == 0;
+done:
+    free(path);
+    return rc;
+}
+
+/* The record of a complete run is lost: the run begins again. Its checkpoints continue that record and no other, so they
+ * are set aside; what is left of the record the recorder sets aside. Not where segments can be joined again, nor where
+ * run.h5 is what it was and this program cannot read it (a newer version), which is an error. */
+static rrl_status give_up_record(rrl_run_folder *f) {
+    rrl_status rc = RRL_OK;
+    char *records = NULL, *checkpoints = NULL;
+    const char *status = NULL;
+    bool segments = false, unchanged = false;
+    RRL_GOTO(rrl_json_string(&status, f->json, "status", true, "run.json"));
+    if (!status || strcmp(status, "complete") != 0) goto done;
+    RRL_GOTO(has_entry(&segments, f->dir, "records"));
+    RRL_GOTO(is_unchanged(&unchanged, f));
+    if (segments || unchanged) goto done;
+    RRL_GOTO(rrl_path_join(&records, f->dir, "records"));
+    RRL_GOTO(rrl_path_join(&checkpoints, f->dir, "checkpoints"));
+    if (rrl_dir_exists(checkpoints)) RRL_GOTO(rrl_quarantine(records, checkpoints));
+    RRL_GOTO(add_failure(f->json, "the record was lost or damaged; what was left of the run is in quarantine"));
+done:
+    free(records);
+    free(checkpoints);
+    return rc;
+}
+
 /* What an existing run.json allows: to continue, or nothing but to be complete. */
 static rrl_status existing_run(rrl_run_folder *f, rrl_run_state *state, const char *digest,
                                const char *config_yaml) {
@@ -274,7 +318,7 @@ static rrl_status existing_run(rrl_run_folder *f, rrl_run_state *state, const ch
     *state = RRL_RUN_CONTINUES;
     /* the record decides, not the word "complete": joining is a run's last act, and a lost or damaged run.h5
      * is none */
-    if (rrl_record_complete(f->dir) != RRL_OK) return RRL_OK;
+    if (rrl_record_complete(f->dir) != RRL_OK) return give_up_record(f);
     *state = RRL_RUN_COMPLETE;
     RRL_TRY(rrl_records_remove(f->dir)); /* a kill may have left some */
     RRL_TRY(rrl_json_string(&status, f->json, "status", true, "run.json"));
