@@ -326,7 +326,7 @@ static void memory_of(rrl_device *counting, const char *arch) {
     rrl_slot_engine *e = NULL;
     const rrl_adapter_spec spec = {.r = 5, .alpha = 5};
     float logp[8];
-    size_t bytes[2];
+    size_t bytes[8];
     take();
     snprintf(path, sizeof path, GOLDEN "/%s/model", arch);
     if (!CHECK_OK(rrl_model_open(&m, counting, path))) return;
@@ -338,8 +338,8 @@ static void memory_of(rrl_device *counting, const char *arch) {
     CHECK_EQ_INT(take(), rrl_workspace_bytes(c, 77));
     CHECK_OK(rrl_kv_pool_open(&pool, m, 9));
     CHECK_EQ_INT(take(), 9 * rrl_kv_block_bytes(c, RRL_F32));
-    for (int recompute = 0; recompute < 2; recompute++) {
-        const rrl_slot_limits most = {.max_rows = 90, .max_seqs = 3, .recompute = recompute, .block_rows = 40};
+    for (int32_t again = 0; again <= c->layers; again++) {
+        const rrl_slot_limits most = {.max_rows = 90, .max_seqs = 3, .again = again, .block_rows = 40};
         const int32_t tokens[] = {3, 4, 5}, n = 2;
         const rrl_slot s = {
             .prompt = tokens, .n_prompt = 1, .n_seqs = 1, .tokens = tokens + 1, .n_tokens = &n, .temperature = 1};
@@ -347,11 +347,18 @@ static void memory_of(rrl_device *counting, const char *arch) {
         CHECK_OK(rrl_slot_forward(e, logp, NULL, &s, NULL));
         CHECK_EQ_INT(counted, rrl_slot_engine_bytes(c, &most, 0));
         for (int i = 0; i < 2; i++) CHECK_OK(rrl_slot_forward(e, logp, logp + 4, &s, a));
-        bytes[recompute] = take();
-        CHECK_EQ_INT(bytes[recompute], rrl_slot_engine_bytes(c, &most, 5));
+        bytes[again] = take();
+        CHECK_EQ_INT(bytes[again], rrl_slot_engine_bytes(c, &most, 5));
         rrl_slot_engine_close(&e);
     }
-    CHECK(bytes[1] < bytes[0]);
+    for (int32_t again = 1; again <= c->layers; again++) { /* the fewest that fit */
+        rrl_slot_limits most = {.max_rows = 90, .max_seqs = 3, .block_rows = 40};
+        CHECK(again == 1 || bytes[again] < bytes[again - 1]); /* the first needs a set of buffers that all share */
+        rrl_slot_fit(&most, c, 5, bytes[again]);
+        CHECK(rrl_slot_engine_bytes(c, &most, 5) <= bytes[again] && most.again <= again);
+        rrl_slot_fit(&most, c, 5, bytes[c->layers] - 1);
+        CHECK_EQ_INT(most.again, c->layers);
+    }
     rrl_kv_pool_close(&pool, m);
     rrl_workspace_close(&w);
     rrl_adapter_close(&a);

@@ -381,8 +381,8 @@ static void run_with(float *out, fixture *f, const example *x, const rrl_slot_li
 }
 
 static void kept_or_not(fixture *f, float dropout) {
-    static const rrl_slot_limits CASES[] = {{MOST, GROUP, false, 7},  {MOST, GROUP, false, 64}, {MOST, GROUP, true, 0},
-                                            {MOST, GROUP, true, 32}, {MOST, GROUP, true, 1}};
+    static const rrl_slot_limits CASES[] = {{MOST, GROUP, 0, 7}, {MOST, GROUP, 0, 64}, {MOST, GROUP, 1, 0},
+                                            {MOST, GROUP, 9, 0}, {MOST, GROUP, 9, 32}, {MOST, GROUP, 1, 1}};
     const rrl_slot_limits whole = {.max_rows = MOST, .max_seqs = GROUP};
     const size_t n = 2 * MOST + (size_t)rrl_adapter_size(f->a);
     float *want = calloc(n, sizeof *want), *got = calloc(n, sizeof *got);
@@ -395,7 +395,7 @@ static void kept_or_not(fixture *f, float dropout) {
         memset(got, 0, n * sizeof *got);
         run_with(got, f, &x, &CASES[i]);
         if (!CHECK(memcmp(want, got, n * sizeof *got) == 0))
-            fprintf(stderr, "  recompute %d, blocks of %d, dropout %g\n", CASES[i].recompute, CASES[i].block_rows,
+            fprintf(stderr, "  %d layers again, blocks of %d, dropout %g\n", CASES[i].again, CASES[i].block_rows,
                     (double)dropout);
     }
     free(want), free(got);

@@ -111,7 +111,8 @@
     X(use_cpu, BOOL, NONE, false, 0, 0, LAYOUT, "", "true = model.device cpu")                                         \
     X(bf16, BOOL, NONE, false, 0, 0, INERT, "", "the engine's numbers follow model.dtype")                             \
     X(fp16, BOOL, NONE, false, 0, 0, INERT, "", "the engine's numbers follow model.dtype")                             \
-    X(gradient_checkpointing, BOOL, NONE, false, 0, 0, LAYOUT, "", "keep each layer's input alone and compute the rest again in the backward pass: less memory, more time, the same bits")
+    X(gradient_checkpointing, BOOL, NONE, false, 0, 0, LAYOUT, "", "compute every layer again in the backward pass; same bits") \
+    X(activation_memory, INT, NONE, 1280, 1, 100000000, LAYOUT, "MiB", "of a training slot; layers beyond it are computed again, same bits") \
 
 #define RRL_LORA_KEYS(X)                                                                                               \
     X(enabled, BOOL, NONE, true, 0, 0, RESULT, "", "false is refused until full training exists")                      \

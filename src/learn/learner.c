@@ -49,7 +49,8 @@ rrl_status rrl_learner_open(rrl_learner **out, rrl_model *m, rrl_adapter *a, con
     RRL_GOTO(rrl_alloc(&l->n_tokens, rows, sizeof *l->n_tokens, "row lengths"));
     RRL_GOTO(rrl_alloc(&l->finish, rows, sizeof *l->finish, "row finish"));
     RRL_GOTO(rrl_alloc(&l->samples, (size_t)s->slot_rows, sizeof *l->samples, "samples of a slot"));
-    const rrl_slot_limits most = {.max_rows = s->max_rows, .max_seqs = s->slot_rows};
+    rrl_slot_limits most = {.max_rows = s->max_rows, .max_seqs = s->slot_rows};
+    rrl_slot_fit(&most, rrl_model_dims(m), rrl_adapter_rank(a), (size_t)RRL_SLOT_MIB << 20);
     if (!s->slots) RRL_GOTO(rrl_slot_engine_open(&l->own, m, &most));
     l->engine = s->slots ? s->slots : l->own;
     l->token_room = (int64_t)s->slot_rows * s->grpo.max_tokens;

@@ -14,54 +14,56 @@ int64_t rrl_block_size(int64_t rows, int64_t most) {
     return (rows + blocks - 1) / blocks;
 }
 
-rrl_tensor rrl_block_of(const rrl_activations *a, rrl_tensor gate_or_up, int64_t first, int64_t n) {
-    return rrl_tensor_rows(gate_or_up, a->keep == RRL_KEEP_ALL ? first : 0, n);
+rrl_tensor rrl_block_of(const rrl_activations *a, int32_t layer, rrl_tensor gate_or_up, int64_t first, int64_t n) {
+    const bool kept = a->again != RRL_KEEP_NOTHING && layer >= a->again;
+    return rrl_tensor_rows(gate_or_up, kept ? first : 0, n);
 }
 
-/* All but x. */
-static void carve_layer(rrl_layer_activations *l, rrl_carver *carver, const rrl_model_config *c, int64_t rows,
-                        int64_t block, rrl_keep keep) {
+/* All but x; gate and up of `mlp` rows. */
+static void carve_layer(rrl_layer_activations *l, rrl_carver *carver, const rrl_model_config *c, int64_t rows, int64_t mlp,
+                        bool lse) {
     const int64_t q = (int64_t)c->heads * c->head_dim, kv = (int64_t)c->kv_heads * c->head_dim;
     l->q = rrl_carve(carver, rows, q);
     l->k = rrl_carve(carver, rows, kv);
     l->v = rrl_carve(carver, rows, kv);
     l->attended = rrl_carve(carver, rows, q);
-    l->lse = keep != RRL_KEEP_NOTHING ? rrl_carve(carver, rows, c->heads) : (rrl_tensor){0};
+    l->lse = lse ? rrl_carve(carver, rows, c->heads) : (rrl_tensor){0};
     l->mid = rrl_carve(carver, rows, c->hidden);
-    l->gate = rrl_carve(carver, keep == RRL_KEEP_ALL ? rows : block, c->intermediate);
-    l->up = rrl_carve(carver, keep == RRL_KEEP_ALL ? rows : block, c->intermediate);
+    l->gate = rrl_carve(carver, mlp, c->intermediate);
+    l->up = rrl_carve(carver, mlp, c->intermediate);
 }
 
 void rrl_activations_carve(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c, int64_t rows, int64_t block,
-                           rrl_keep keep) {
+                           int32_t again) {
+    const bool trains = again != RRL_KEEP_NOTHING;
     /* Made again before their use in a backward pass, so one buffer serves all layers. */
     rrl_tensor h = rrl_carve(carver, rows, c->hidden), h2 = rrl_carve(carver, rows, c->hidden);
     rrl_tensor act = rrl_carve(carver, block, c->intermediate);
     rrl_layer_activations layer = {0};
     for (int32_t i = 0; i < c->layers; i++) {
-        if (keep != RRL_KEEP_NOTHING || i == 0) layer.x = rrl_carve(carver, rows, c->hidden);
-        if (keep == RRL_KEEP_ALL || i == 0) carve_layer(&layer, carver, c, rows, block, keep);
+        const bool kept = trains && i >= again;
+        if (kept || i == 0) carve_layer(&layer, carver, c, rows, kept ? rows : block, trains);
+        if (trains || i == 0) layer.x = rrl_carve(carver, rows, c->hidden);
         layer.h = h;
         layer.h2 = h2;
         layer.act = act;
         if (a) a->layers[i] = layer;
     }
-    rrl_tensor last = keep != RRL_KEEP_NOTHING ? rrl_carve(carver, rows, c->hidden) : layer.x;
+    rrl_tensor last = trains ? rrl_carve(carver, rows, c->hidden) : layer.x;
     if (!a) return;
-    a->keep = keep;
+    a->again = again;
     a->block = block;
     a->last = last;
     a->hidden = h; /* free after the last layer */
 }
 
 void rrl_activations_carve_lora(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c, int64_t rows,
-                                int32_t r16, rrl_keep keep) {
+                                int32_t r16, int32_t again) {
     rrl_tensor us[RRL_MODULES] = {{0}};
     for (int32_t i = 0; i < c->layers; i++)
         for (int module = 0; module < RRL_MODULES; module++) {
-            if (keep == RRL_KEEP_ALL || (i == 0 && (keep == RRL_KEEP_INPUTS || module == 0)))
-                us[module] = rrl_carve(carver, rows, r16);
-            if (keep == RRL_KEEP_NOTHING) us[module] = us[0];
+            if (again == RRL_KEEP_NOTHING && module > 0) us[module] = us[0];
+            else if (i == 0 || (again != RRL_KEEP_NOTHING && i >= again)) us[module] = rrl_carve(carver, rows, r16);
             if (a) a->layers[i].us[module] = us[module];
         }
 }
@@ -136,7 +138,7 @@ static rrl_status attend(pass *p, int32_t layer) {
 static rrl_status gates(pass *p, int32_t layer, int64_t first, int64_t n) {
     const rrl_layer_activations *l = &p->a->layers[layer];
     const rrl_tensor h2 = rrl_tensor_rows(l->h2, first, n), mid = rrl_tensor_rows(l->mid, first, n);
-    const rrl_tensor gate = rrl_block_of(p->a, l->gate, first, n), up = rrl_block_of(p->a, l->up, first, n);
+    const rrl_tensor gate = rrl_block_of(p->a, layer, l->gate, first, n), up = rrl_block_of(p->a, layer, l->up, first, n);
     RRL_TRY(p->ops->rms_norm(p->d, h2, mid, p->m->layers[layer].norm_post, p->m->config.rms_eps));
     RRL_TRY(project(p, layer, RRL_MODULE_GATE, gate, h2, first));
     RRL_TRY(project(p, layer, RRL_MODULE_UP, up, h2, first));

@@ -5,14 +5,14 @@
 
 #include "model/model_parts.h"
 
-/* How much of each layer stays after a pass: nothing (rollout), the residual that enters it (the rest is computed again
- * layer by layer), or all that is not cheap to make again. */
-typedef enum { RRL_KEEP_NOTHING, RRL_KEEP_INPUTS, RRL_KEEP_ALL } rrl_keep;
-
 /* Rows whose feed-forward part, or whose logits, are made at a time: it bounds the widest buffers, and never a bit. */
 enum { RRL_BLOCK_ROWS = 1024 };
 
-/* What a layer computes; [n_rows, cols]. Buffers that are not kept are shared by all layers. */
+/* Of a training slot, the first `again` layers keep their x alone and are computed again in the backward pass; the others
+ * keep all that is not cheap to make again. A rollout keeps nothing. */
+enum { RRL_KEEP_NOTHING = -1 };
+
+/* What a layer computes; [n_rows, cols]. Buffers that are not kept are shared by layers. */
 typedef struct {
     rrl_tensor x;       /* [hidden] residual on entry */
     rrl_tensor h;       /* [hidden] norm of x */
@@ -21,15 +21,14 @@ typedef struct {
     rrl_tensor lse;             /* [heads] log-sum-exp of the scores; empty in rollout */
     rrl_tensor mid;             /* [hidden] residual after attention */
     rrl_tensor h2;              /* [hidden] norm of mid */
-    rrl_tensor gate, up;        /* [intermediate]; a block of rows unless all is kept */
+    rrl_tensor gate, up;        /* [intermediate]; a block of rows where not kept */
     rrl_tensor act;             /* [intermediate] swiglu; a block of rows */
     rrl_tensor us[RRL_MODULES]; /* [r16] scale * A x of each module */
 } rrl_layer_activations;
 
 typedef struct {
     rrl_layer_activations *layers; /* [n_layers] */
-    int32_t n_layers;
-    rrl_keep keep;
+    int32_t n_layers, again;
     int64_t block;            /* rows of a block */
     rrl_tensor last;          /* [hidden] residual after the last layer */
     rrl_tensor hidden;        /* [hidden] its norm */
@@ -53,10 +52,10 @@ int64_t rrl_block_size(int64_t rows, int64_t most);
 /** Carve the buffers of `rows` rows, feed-forward parts of at most `block`. a NULL = only count. The us tensors are
  *  carved by rrl_activations_carve_lora. */
 void rrl_activations_carve(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c, int64_t rows, int64_t block,
-                           rrl_keep keep);
-/** us of rank r16: per module, and per layer when all is kept. */
+                           int32_t again);
+/** us of rank r16: per module, and per layer that keeps it. */
 void rrl_activations_carve_lora(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c, int64_t rows,
-                                int32_t r16, rrl_keep keep);
+                                int32_t r16, int32_t again);
 /** Number of rows of every tensor but those of a block, for the batch at hand. */
 void rrl_activations_rows(rrl_activations *a, int64_t rows);
 /** Embedding, all layers, final norm: fills `a`. A pool of one layer serves all layers in turn (training). */
@@ -67,7 +66,7 @@ rrl_status rrl_forward_attend(rrl_activations *a, rrl_model *m, const rrl_forwar
  *  block, hidden]: what it holds afterwards means nothing. */
 rrl_status rrl_forward_gates(rrl_activations *a, rrl_model *m, const rrl_forward *f, int32_t layer, int64_t first,
                              rrl_tensor scratch);
-/** gate, up of these rows, where they are. */
-rrl_tensor rrl_block_of(const rrl_activations *a, rrl_tensor gate_or_up, int64_t first, int64_t n);
+/** Rows [first, first + n) of a layer's gate or up, wherever they lie. */
+rrl_tensor rrl_block_of(const rrl_activations *a, int32_t layer, rrl_tensor gate_or_up, int64_t first, int64_t n);
 
 #endif

@@ -13,10 +13,6 @@ static int64_t block_rows(const rrl_slot_limits *most) {
     return most->max_rows < block ? most->max_rows : block;
 }
 
-static rrl_keep keeps(const rrl_slot_limits *most) {
-    return most->recompute ? RRL_KEEP_INPUTS : RRL_KEEP_ALL;
-}
-
 static void carve_gradients(rrl_slot_gradients *g, rrl_carver *carver, const rrl_model_config *c,
                             const rrl_slot_limits *most) {
     const int64_t rows = most->max_rows, block = block_rows(most);
@@ -42,7 +38,7 @@ static void carve_engine(rrl_slot_engine *e, rrl_carver *carver, const rrl_model
     const size_t pool = rrl_kv_block_bytes(c, RRL_F32) / (size_t)c->layers * (size_t)pool_blocks;
     rrl_carver index = {0};
     rrl_slot_index_carve(NULL, &index, most->max_rows, most->max_seqs);
-    rrl_activations_carve(e ? &e->a : NULL, carver, c, rows, block, keeps(most));
+    rrl_activations_carve(e ? &e->a : NULL, carver, c, rows, block, most->again);
     carve_gradients(e ? &e->g : NULL, carver, c, most);
     rrl_tensor scored = rrl_carve(carver, block, c->hidden);
     rrl_tensor scratch = rrl_carve(carver, block, RRL_VOCAB_BLOCK);
@@ -65,7 +61,7 @@ static void carve_engine(rrl_slot_engine *e, rrl_carver *carver, const rrl_model
 /* us of the layers and modules, and du. */
 static void carve_lora(rrl_slot_engine *e, rrl_carver *carver, const rrl_model_config *c, const rrl_slot_limits *most,
                        int32_t r16) {
-    rrl_activations_carve_lora(e ? &e->a : NULL, carver, c, most->max_rows, r16, keeps(most));
+    rrl_activations_carve_lora(e ? &e->a : NULL, carver, c, most->max_rows, r16, most->again);
     rrl_tensor u = rrl_carve(carver, most->max_rows, r16);
     if (e) e->g.u = u;
 }
@@ -75,6 +71,11 @@ size_t rrl_slot_engine_bytes(const rrl_model_config *c, const rrl_slot_limits *m
     carve_engine(NULL, &count, c, most);
     if (rank > 0) carve_lora(NULL, &lora, c, most, rrl_round16(rank));
     return count.used + lora.used;
+}
+
+void rrl_slot_fit(rrl_slot_limits *most, const rrl_model_config *c, int32_t rank, size_t bytes) {
+    most->again = 0;
+    while (most->again < c->layers && rrl_slot_engine_bytes(c, most, rank) > bytes) most->again++;
 }
 
 const rrl_slot_limits *rrl_slot_engine_limits(const rrl_slot_engine *e) {
@@ -104,7 +105,7 @@ rrl_status rrl_slot_engine_open(rrl_slot_engine **out, rrl_model *m, const rrl_s
     rrl_slot_engine *e = NULL;
     rrl_carver carver = {0}, host = {0}, device = {0};
     const rrl_model_config *c = &m->config;
-    if (most->max_rows < 2 || most->max_seqs < 1)
+    if (most->max_rows < 2 || most->max_seqs < 1 || most->again < 0)
         return RRL_FAIL(RRL_ERR_INTERNAL, "a slot engine of %d rows and %d completions", most->max_rows, most->max_seqs);
     RRL_GOTO(rrl_alloc(&e, 1, sizeof *e, "slot engine"));
     e->m = m;

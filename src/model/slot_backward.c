@@ -46,11 +46,12 @@ static rrl_status project_backward(pass *p, int32_t layer, int module, rrl_tenso
 static rrl_status gates_backward(pass *p, int32_t layer, int64_t first, int64_t n) {
     rrl_slot_engine *e = p->e;
     const rrl_layer_activations *l = &e->a.layers[layer];
-    const rrl_tensor gate = rrl_block_of(&e->a, l->gate, first, n), up = rrl_block_of(&e->a, l->up, first, n);
+    const rrl_tensor gate = rrl_block_of(&e->a, layer, l->gate, first, n);
+    const rrl_tensor up = rrl_block_of(&e->a, layer, l->up, first, n);
     const rrl_tensor act = rrl_tensor_rows(l->act, 0, n), h2 = rrl_tensor_rows(l->h2, first, n);
     const rrl_tensor dact = rrl_tensor_rows(e->g.act, 0, n), dh = rrl_tensor_rows(e->g.h, first, n);
     const rrl_tensor dgate = rrl_tensor_rows(e->g.gate, 0, n), dup = rrl_tensor_rows(e->g.up, 0, n);
-    if (e->most.recompute)
+    if (layer < e->most.again)
         RRL_TRY(rrl_forward_gates(&e->a, e->m, &e->forward, layer, first, dh));
     else {
         RRL_TRY(p->ops->rms_norm(p->d, h2, rrl_tensor_rows(l->mid, first, n), e->m->layers[layer].norm_post,
@@ -80,7 +81,8 @@ static rrl_status attend_backward(pass *p, int32_t layer) {
     const rrl_model *m = p->e->m;
     const rrl_batch *b = &p->e->forward.batch;
     const rrl_model_config *c = p->c;
-    if (!p->e->most.recompute) RRL_TRY(p->ops->rms_norm(p->d, l->h, l->x, m->layers[layer].norm_in, c->rms_eps));
+    if (layer >= p->e->most.again)
+        RRL_TRY(p->ops->rms_norm(p->d, l->h, l->x, m->layers[layer].norm_in, c->rms_eps));
     RRL_TRY(project_backward(p, layer, RRL_MODULE_O, g->attended, g->x, l->attended, 0, false));
     RRL_TRY(p->ops->attention_backward(p->d, g->q, g->k, g->v, g->attended, l->attended, l->lse, l->q, l->k,
                                        l->v, c->heads, c->head_dim, b, &p->e->parents,
@@ -112,7 +114,7 @@ static rrl_status head_backward(pass *p) {
 static rrl_status layers_backward(pass *p) {
     rrl_slot_engine *e = p->e;
     for (int32_t layer = p->c->layers - 1; layer >= 0; layer--) {
-        if (e->most.recompute) RRL_TRY(rrl_forward_attend(&e->a, e->m, &e->forward, layer));
+        if (layer < e->most.again) RRL_TRY(rrl_forward_attend(&e->a, e->m, &e->forward, layer));
         RRL_TRY(feed_forward_backward(p, layer));
         RRL_TRY(attend_backward(p, layer));
     }

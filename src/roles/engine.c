@@ -20,13 +20,15 @@ rrl_adapter_spec rrl_engine_adapter_spec(const rrl_config *config) {
 rrl_slot_limits rrl_engine_slot_limits(const rrl_engine *e, const rrl_config *config) {
     const rrl_training_config *t = &config->training;
     const int32_t rows = (int32_t)(t->slot_rows > 0 ? t->slot_rows : config->generation.num_generations);
-    return (rrl_slot_limits){.max_rows = e->train.longest + rows * (int32_t)config->generation.max_tokens,
-                             .max_seqs = rows, .recompute = t->gradient_checkpointing};
+    rrl_slot_limits most = {.max_rows = e->train.longest + rows * (int32_t)config->generation.max_tokens, .max_seqs = rows};
+    const size_t memory = t->gradient_checkpointing ? 0 : (size_t)t->activation_memory << 20;
+    rrl_slot_fit(&most, &e->dims, (int32_t)t->lora.r, memory);
+    return most;
 }
 
 rrl_status rrl_engine_slots(rrl_engine *e, const rrl_slot_limits *most) {
     const rrl_slot_limits *now = e->slots ? rrl_slot_engine_limits(e->slots) : NULL;
-    if (now && now->max_rows >= most->max_rows && now->max_seqs >= most->max_seqs && now->recompute == most->recompute)
+    if (now && now->max_rows >= most->max_rows && now->max_seqs >= most->max_seqs && now->again >= most->again)
         return RRL_OK;
     rrl_slot_engine_close(&e->slots);
     return rrl_slot_engine_open(&e->slots, e->model, most);

@@ -284,10 +284,10 @@ static rrl_slot_limits fleet_slots(const rrl_engine *engine, const rrl_run_spec 
     rrl_slot_limits most = {0};
     for (int i = 0; i < n; i++) {
         if (!spec[i].train) continue;
-        rrl_slot_limits one = rrl_engine_slot_limits(engine, spec[i].config);
-        if (one.max_rows < most.max_rows) one.max_rows = most.max_rows;
-        if (one.max_seqs < most.max_seqs) one.max_seqs = most.max_seqs;
-        most = one;
+        const rrl_slot_limits one = rrl_engine_slot_limits(engine, spec[i].config);
+        if (one.max_rows > most.max_rows) most.max_rows = one.max_rows;
+        if (one.max_seqs > most.max_seqs) most.max_seqs = one.max_seqs;
+        if (one.again > most.again) most.again = one.again;
     }
     return most;
 }
