@@ -9,13 +9,9 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "config/config_check.h"
-#include "learn/learner.h"
 #include "report/predict.h"
 
-enum { OPTIMISER_VECTORS = 5, /* gradient, scratch, two moments, one node of the tree */ MIB = 1 << 20 };
 enum { LABEL_CHARS = 13, LINE_CHARS = 80 };
-/* Resident size of the program and its libraries before anything is opened (measured, Open MPI 4.1). */
-static const double PROGRAM_MIB = 45;
 
 static void print_geometry(const rrl_config *c) {
     long long g = c->generation.num_generations, rows = c->training.batch_size * c->training.gradient_accumulation_steps;
@@ -56,30 +52,6 @@ static void print_layout(const rrl_setup *s, const rrl_options *o, int32_t slots
     if (trains && t->learners.n > slots)
         printf("note         %d of %d learners idle: a step has %d slots (training.slot_rows)\n", t->learners.n - slots,
                t->learners.n, slots);
-}
-
-/* Bytes of one rank that generates and learns; the largest parts by name. */
-static rrl_status print_memory(const rrl_setup *s, const rrl_engine *e, bool trains) {
-    const rrl_config *c = s->config;
-    int32_t longest = e->train.longest > e->test.longest ? e->train.longest : e->test.longest;
-    rrl_dtype dtype = RRL_F32;
-    RRL_TRY(rrl_engine_dtype(&dtype, c, e->model_dir));
-    double weights = (double)(dtype == RRL_F32 ? rrl_model_bytes(&e->dims) : rrl_model_bytes_bf16(&e->dims));
-    double rollout = (double)rrl_rollout_bytes(&e->dims, rrl_engine_kv_dtype(c, dtype), (int32_t)c->generation.batch_limit,
-                                               longest + (int32_t)c->generation.max_tokens);
-    double slot = 0, optimiser = 0;
-    if (trains) {
-        const rrl_slot_limits most = rrl_engine_slot_limits(e, c);
-        slot = (double)rrl_slot_engine_bytes(&e->dims, &most, (int32_t)c->training.lora.r);
-        rrl_adapter_spec spec = rrl_engine_adapter_spec(c);
-        optimiser = (double)rrl_config_adapter_bytes(&e->dims, &spec) +
-                    OPTIMISER_VECTORS * sizeof(float) * (double)rrl_config_adapter_size(&e->dims, &spec);
-    }
-    printf("memory       a rank about %.0f MiB: weights %.1f, cache and decode %.1f,\n"
-           "             training slot %.1f, adapter and optimiser %.1f, program %.0f\n",
-           PROGRAM_MIB + (weights + rollout + slot + optimiser) / MIB, weights / MIB, rollout / MIB, slot / MIB,
-           optimiser / MIB, PROGRAM_MIB);
-    return RRL_OK;
 }
 
 static rrl_status print_conditions(const rrl_config *c) {
@@ -153,7 +125,7 @@ rrl_status rrl_plan_print(const rrl_setup *s, const rrl_options *o, rrl_purpose 
     if (trains) print_geometry(c);
     print_sampling(c, e);
     print_layout(s, o, slots, trains);
-    if (e->dims.layers > 0) RRL_GOTO(print_memory(s, e, trains));
+    if (e->dims.layers > 0) RRL_GOTO(rrl_plan_memory(s, o, e, purpose));
     print_work(c, e, trains);
     if (trains) RRL_GOTO(print_predictions(c));
     rc = print_notes(c);

@@ -5,9 +5,6 @@
 
 #include "model/model_parts.h"
 
-/* Rows whose feed-forward part, or whose logits, are made at a time: it bounds the widest buffers, and never a bit. */
-enum { RRL_BLOCK_ROWS = 1024 };
-
 /* Of a training slot, the first `again` layers keep their x alone and are computed again in the backward pass; the others
  * keep all that is not cheap to make again. A rollout keeps nothing. */
 enum { RRL_KEEP_NOTHING = -1 };

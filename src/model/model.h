@@ -57,6 +57,9 @@ size_t rrl_model_shared_bytes(const rrl_model_config *c, rrl_dtype products);
 int64_t rrl_config_adapter_size(const rrl_model_config *c, const rrl_adapter_spec *spec);
 size_t rrl_config_adapter_bytes(const rrl_model_config *c, const rrl_adapter_spec *spec);
 
+/* Rows whose feed-forward part, or whose logits, are made at a time: it bounds the widest buffers, and never a bit. */
+enum { RRL_BLOCK_ROWS = 1024 };
+
 /* Buffers of one forward of at most max_rows rows; opened once. */
 typedef struct rrl_workspace rrl_workspace;
 rrl_status rrl_workspace_open(rrl_workspace **out, const rrl_model *m, int32_t max_rows);
