@@ -102,7 +102,7 @@ static float ascending(int active, int i) {
 }
 
 static void test_sum(world *w, int n, int active, float (*want)(int active, int i)) {
-    float *host = malloc((size_t)n * sizeof *host);
+    float *host = calloc((size_t)n, sizeof *host);
     int wrong = 0;
     for (int i = 0; i < n; i++) host[i] = rank < active ? number(rank, i) : NAN; /* idle ranks bring nothing */
     float *x = on_device(w, host, (size_t)n * sizeof *x), *scratch = on_device(w, NULL, (size_t)n * sizeof *x);
@@ -222,7 +222,7 @@ static void test_way(rrl_determinism determinism, int gpus, rrl_collective_way w
 
 static void test_missing(void) {
     nccl.take_away(rank == size - 1);
-    char how[64], error[64];
+    char how[96], error[64];
     snprintf(how, sizeof how, "mpi through host memory: rank %d: libnccl.so.2: not found", size - 1);
     snprintf(error, sizeof error, "rank %d cannot, libnccl.so.2: not found", size - 1);
     test_way(RRL_DETERMINISM_RUN, MOST_RANKS, RRL_WAY_BEST, how);
