@@ -15,6 +15,7 @@
 
 enum {
     GROWTH = 1 << 20,    /* bytes by which a file in memory grows */
+    ROOM = 8 << 20,      /* what opening a file may take, with its tables of the cache */
     MAX_TEXT = 1 << 30,  /* of one text in a file */
     MAX_COMPACT = 60000, /* bytes of data in an object header (HDF5 allows 64 KiB) */
     SUPERBLOCK_NEWEST = 3
@@ -51,9 +52,19 @@ static void quiet(void) {
     H5Eclear2(H5E_DEFAULT);
 }
 
+/* HDF5 1.10 does not look at every allocation when it opens a file (H5AC_create): one that fails is a crash. So there is
+ * room, or an error before it is called. */
+static rrl_status have_room(void) {
+    char *room;
+    RRL_TRY(rrl_alloc(&room, ROOM, 1, "HDF5"));
+    free(room);
+    return RRL_OK;
+}
+
 /* --- files made in memory */
 
 rrl_status rrl_h5_create(hid_t *out, const char *path) {
+    RRL_TRY(have_room());
     quiet();
     rrl_status rc = RRL_OK;
     hid_t access = H5Pcreate(H5P_FILE_ACCESS), create = H5Pcreate(H5P_FILE_CREATE), file = -1;
@@ -122,6 +133,7 @@ static rrl_status check_superblock(const char *path) {
 rrl_status rrl_h5_open(hid_t *out, const char *path) {
     quiet();
     RRL_TRY(check_superblock(path));
+    RRL_TRY(have_room());
     rrl_status rc = RRL_OK;
     /* Published files never change, so reading needs no lock; a file system that refuses locks is no
      * obstacle. Only HDF5_USE_FILE_LOCKING=TRUE in the environment overrides this. */
