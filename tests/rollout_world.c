@@ -25,14 +25,12 @@ static rrl_status stir(rrl_device *d, rrl_adapter *a) {
     return rc == RRL_OK ? rrl_adapter_refresh(a) : rc;
 }
 
-static rrl_status open_on(world *w, rrl_dtype dtype, const char *model_dir, const char *family, const char *isa,
-                          int threads) {
+rrl_status world_open_on(world *w, rrl_device *d, const char *model_dir, const char *family) {
     rrl_status rc;
     char adapter_dir[1024];
     const rrl_adapter_spec spec = {.r = 4, .alpha = 8};
-    *w = (world){0};
+    *w = (world){.device = d};
     snprintf(adapter_dir, sizeof adapter_dir, RRL_SOURCE_DIR "/tests/golden/%s/adapter", family);
-    RRL_GOTO(rrl_cpu_open_dtype(&w->device, dtype, isa, threads));
     RRL_GOTO(rrl_model_open(&w->model, w->device, model_dir));
     RRL_GOTO(rrl_adapter_load(&w->adapters[0], w->model, adapter_dir));
     RRL_GOTO(rrl_adapter_open(&w->adapters[1], w->model, &spec, 5));
@@ -43,11 +41,15 @@ done:
 }
 
 rrl_status world_open(world *w, const char *model_dir, const char *family, const char *isa, int threads) {
-    return open_on(w, RRL_F32, model_dir, family, isa, threads);
+    rrl_device *d = NULL;
+    RRL_TRY(rrl_cpu_open(&d, isa, threads));
+    return world_open_on(w, d, model_dir, family);
 }
 
 rrl_status world_open_bf16(world *w, const char *model_dir, const char *family, const char *isa, int threads) {
-    return open_on(w, RRL_BF16, model_dir, family, isa, threads);
+    rrl_device *d = NULL;
+    RRL_TRY(rrl_cpu_open_dtype(&d, RRL_BF16, isa, threads));
+    return world_open_on(w, d, model_dir, family);
 }
 
 void world_close(world *w) {

@@ -13,6 +13,8 @@ typedef struct {
 
 /** family: "llama" or "qwen2", whose golden adapter fits the model in model_dir. */
 rrl_status world_open(world *w, const char *model_dir, const char *family, const char *isa, int threads);
+/** The same on this device, which the world closes, also when it cannot be opened. */
+rrl_status world_open_on(world *w, rrl_device *d, const char *model_dir, const char *family);
 /** The same on a device of bf16 products. */
 rrl_status world_open_bf16(world *w, const char *model_dir, const char *family, const char *isa, int threads);
 void world_close(world *w);
