@@ -12,6 +12,7 @@
 #include "program.h"
 #include "record/record.h"
 #include "report/archive.h"
+#include "report/event_file.h"
 
 static char folder[PROGRAM_PATH];
 
@@ -365,6 +366,56 @@ static void test_program(void) {
     program_end_free(&e);
 }
 
+/* --- event files */
+
+static uint64_t number(const unsigned char *p, int n) {
+    uint64_t v = 0;
+    for (int i = n - 1; i >= 0; i--) v = v << 8 | p[i];
+    return v;
+}
+
+static uint32_t masked(const unsigned char *p, size_t n) {
+    uint32_t crc = rrl_crc32c(p, n);
+    return (crc >> 15 | crc << 17) + 0xA282EAD8U;
+}
+
+/* CRC-32C of RFC 3720, appendix B.4; the events of a file by their bytes, laid out as the package tensorboard
+ * 2.21 does (a real study's event files were loaded with it). */
+static void test_event_file(void) {
+    static const unsigned char SCALAR[] = {9,    0, 0, 0, 0, 0, 0, 0xF8, 0x3F, 16,  0xAC, 2,   42,  17,  10,  15, 10,
+                                           8,    't', 'r', 'a', 'i', 'n', '/', 'k', 'l', 21, 0, 0, 0, 0x3F};
+    unsigned char zeros[32] = {0};
+    rrl_buffer b = {0};
+    CHECK_EQ_INT(rrl_crc32c("123456789", 9), 0xE3069283);
+    CHECK_EQ_INT(rrl_crc32c(zeros, sizeof zeros), 0x8A9136AA);
+    CHECK_OK(rrl_event_file_begin(&b, 1.5));
+    size_t first = b.len;
+    CHECK_OK(rrl_event_file_scalar(&b, 1.5, 300, "train/kl", 0.5));
+    CHECK_EQ_INT(first, 23 + 13 + 4);
+    CHECK(first == 40 && memcmp(b.data + 23, "brain.Event:2", 13) == 0);
+    const unsigned char *p = (const unsigned char *)b.data + first;
+    uint64_t n = number(p, 8);
+    CHECK_EQ_INT(number(p + 8, 4), masked(p, 8));
+    if (CHECK_EQ_INT(n, sizeof SCALAR) && CHECK_EQ_INT(first + 16 + n, b.len)) {
+        CHECK(memcmp(p + 12, SCALAR, sizeof SCALAR) == 0);
+        CHECK_EQ_INT(number(p + 12 + n, 4), masked(p + 12, n));
+    }
+    rrl_buffer_free(&b);
+}
+
+/* One file a run, below the folder it has in the study; a condition without a record is named. */
+static void test_events(void) {
+    program_end e = {0};
+    program_run(&e, in("log"), "export %s --tensorboard --out %s", in("study"), in("events"));
+    CHECK_EQ_INT(e.code, 0);
+    CHECK(strstr(e.out, "flip/level-0.2/seed-7/robust: ") != NULL && strstr(e.out, " scalars of 1 runs\n") != NULL);
+    CHECK(program_exists(in("events/flip/level-0.2/seed-7/baseline/events.out.tfevents.0.rrl")));
+    program_end_free(&e);
+    program_run(&e, in("log"), "export %s --tensorboard --jsonl", in("study"));
+    CHECK_EQ_INT(e.code, 2);
+    program_end_free(&e);
+}
+
 int main(void) {
     program_folder(folder, "export");
     make_study();
@@ -377,6 +428,8 @@ int main(void) {
     test_cut();
     test_generations();
     test_program();
+    test_event_file();
+    test_events();
     if (!check_failures) program_remove(folder);
     return CHECK_DONE();
 }

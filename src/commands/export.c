@@ -1,5 +1,5 @@
-/* rrl export DIR: the evidence archive of a run or study, or with --jsonl its completions as lines of JSON. Rank 0 does
- * it. */
+/* rrl export DIR: the evidence archive of a run or study; with --jsonl its completions as lines of JSON, with --tensorboard
+ * its numbers as event files. Rank 0 does it. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -22,12 +22,12 @@ done:
     return rc;
 }
 
-static rrl_status export_generations(const rrl_options *o) {
+static rrl_status export_lines(const rrl_options *o) {
     rrl_generations_made m = {0};
     rrl_status rc;
-    RRL_GOTO(rrl_generations_write(&m, o->arguments.v[0], o->out));
+    RRL_GOTO((o->jsonl ? rrl_generations_write : rrl_events_write)(&m, o->arguments.v[0], o->out));
     if (m.left_out.len) printf("without a record:\n%s", m.left_out.data);
-    printf("written: %s\n%" PRId64 " completions of %" PRId64 " runs\n", m.path, m.lines, m.records);
+    printf("written: %s\n%" PRId64 " %s of %" PRId64 " runs\n", m.path, m.lines, o->jsonl ? "completions" : "scalars", m.records);
 done:
     rrl_generations_made_free(&m);
     return rc;
@@ -35,7 +35,8 @@ done:
 
 rrl_status rrl_command_export(const rrl_options *o, rrl_command_context *ctx) {
     if (ctx->rank != 0) return RRL_OK;
-    if (o->jsonl && o->weights)
-        return RRL_FAIL(RRL_ERR_USAGE, "rrl export: --jsonl writes completions and no weights; leave one out");
-    return o->jsonl ? export_generations(o) : export_archive(o);
+    if (o->jsonl + o->tensorboard + o->weights > 1)
+        return RRL_FAIL(RRL_ERR_USAGE, "rrl export: --jsonl writes completions, --tensorboard event files, --weights an archive "
+                        "with adapters; take one");
+    return o->jsonl || o->tensorboard ? export_lines(o) : export_archive(o);
 }

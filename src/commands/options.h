@@ -28,8 +28,9 @@
     X(top_wrong, INT, 0, 1, "N", "list the N wrong completions with the largest ensemble rewards")                     \
     X(limit, INT, 20, 1, "N", "completions of a list at most (default: 20)")                                           \
     X(jsonl, FLAG, false, 0, "", "write every completion as a line of JSON in place of the archive")                   \
+    X(tensorboard, FLAG, false, 0, "", "write training rows and metrics as event files in place of the archive")       \
     X(weights, FLAG, false, 0, "", "adapters too; without it no weights are in the archive")                           \
-    X(out, TEXT, NULL, 0, "PATH", "what to write: convert, a folder without a model in it; export, a file")            \
+    X(out, TEXT, NULL, 0, "PATH", "what to write: convert, a folder without a model in it; export, a file (folder)")   \
     X(dtype, TEXT, NULL, 0, "NAME", "auto (as in the base), float32, bfloat16; convert's weights: also float16")       \
     X(p_right, REAL, -1, 0, "X", "predict at one more P(right), between 0 and 1")                                      \
     X(eligible, TEXT, NULL, 0, "R,W", "shares of right and wrong completions open to bias and exploit (1,1)")          \
@@ -43,14 +44,14 @@
     X(help, FLAG, false, 0, "", "print this help")                                                                     \
     X(version, FLAG, false, 0, "", "print the version")
 
-/* What commands take: RRL_TAKES_<field>, one bit each. */
+/* What commands take: RRL_TAKES_<field>, one bit each of an unsigned, by way of the int that an enum constant is. */
 enum {
 #define X(field, kind, def, low, argument, doc) RRL_OPTION_AT_##field,
     RRL_OPTION_LIST(X)
 #undef X
 };
 enum {
-#define X(field, kind, def, low, argument, doc) RRL_TAKES_##field = 1 << RRL_OPTION_AT_##field,
+#define X(field, kind, def, low, argument, doc) RRL_TAKES_##field = (int)(1U << RRL_OPTION_AT_##field),
     RRL_OPTION_LIST(X)
 #undef X
     RRL_TAKES_ALWAYS = RRL_TAKES_verbose | RRL_TAKES_quiet | RRL_TAKES_help | RRL_TAKES_version,
@@ -67,7 +68,7 @@ enum {
     RRL_TAKES_BENCH = RRL_TAKES_ALWAYS | RRL_TAKES_model | RRL_TAKES_dtype | RRL_TAKES_threads | RRL_TAKES_isa |
                       RRL_TAKES_only | RRL_TAKES_quick | RRL_TAKES_json | RRL_TAKES_dry_run,
     RRL_TAKES_REPAIR = RRL_TAKES_ALWAYS | RRL_TAKES_dry_run | RRL_TAKES_clean,
-    RRL_TAKES_EXPORT = RRL_TAKES_ALWAYS | RRL_TAKES_jsonl | RRL_TAKES_weights | RRL_TAKES_out,
+    RRL_TAKES_EXPORT = RRL_TAKES_ALWAYS | RRL_TAKES_jsonl | RRL_TAKES_tensorboard | RRL_TAKES_weights | RRL_TAKES_out,
 };
 
 typedef struct {

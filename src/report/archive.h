@@ -69,4 +69,9 @@ typedef struct {
 rrl_status rrl_generations_write(rrl_generations_made *out, const char *dir, const char *path);
 void rrl_generations_made_free(rrl_generations_made *m);
 
+/** Training rows (train/NAME, names as in the records, which are TRL's where the meaning is the same) and metrics of
+ *  evaluations (eval/SET/NAME) of a study or run as event files of TensorBoard below folder path (NULL = DIR.tensorboard),
+ *  a folder a run; undefined values are left out. lines: scalars written. Errors: RRL_ERR_DATA, RRL_ERR_IO. */
+rrl_status rrl_events_write(rrl_generations_made *out, const char *dir, const char *path);
+
 #endif

@@ -8,9 +8,8 @@
 
 #include "base/files.h"
 #include "base/json_object.h"
-#include "record/record.h"
 #include "report/archive.h"
-#include "study/study.h"
+#include "report/each_record.h"
 
 void rrl_generations_made_free(rrl_generations_made *m) {
     free(m->path);
@@ -103,37 +102,21 @@ done:
     return rc;
 }
 
-/* One run; without a record it is named and left out. */
-static rrl_status write_run(rrl_generations_made *out, FILE *to, const char *dir, const char *below) {
-    rrl_record *r = NULL;
-    rrl_status rc = rrl_record_read(&r, dir, 1);
-    if (rc == RRL_ERR_DATA) return rrl_buffer_printf(&out->left_out, "%s: %s\n", below, rrl_error_message());
-    if (rc != RRL_OK) return rc;
-    rc = write_set(out, to, r, &r->training, below);
-    for (int64_t i = 0; i < r->n_evaluations && rc == RRL_OK; i++)
-        rc = write_set(out, to, r, &r->evaluations[i], below);
-    out->records++;
-    rrl_record_free(&r);
-    return rc;
+typedef struct {
+    rrl_generations_made *out;
+    FILE *to;
+} writer;
+
+static rrl_status write_run(void *context, const rrl_record *r, const char *below) {
+    writer *w = context;
+    RRL_TRY(write_set(w->out, w->to, r, &r->training, below));
+    for (int64_t i = 0; i < r->n_evaluations; i++) RRL_TRY(write_set(w->out, w->to, r, &r->evaluations[i], below));
+    return RRL_OK;
 }
 
 static rrl_status write_all(rrl_generations_made *out, FILE *to, const char *dir) {
-    rrl_condition_state *s = NULL;
-    int64_t n = 0;
-    char *qualification = NULL;
-    rrl_status rc;
-    RRL_GOTO(rrl_study_state(&s, &n, dir));
-    RRL_GOTO(rrl_path_join(&qualification, dir, "qualification"));
-    if (rrl_dir_exists(qualification)) RRL_GOTO(write_run(out, to, qualification, "qualification"));
-    for (int64_t i = 0; i < n; i++) {
-        const char *below = s[i].dir + (strncmp(s[i].dir, dir, strlen(dir)) == 0 ? strlen(dir) : 0);
-        while (*below == '/') below++;
-        RRL_GOTO(write_run(out, to, s[i].dir, *below ? below : "."));
-    }
-done:
-    rrl_study_state_free(&s, n);
-    free(qualification);
-    return rc;
+    writer w = {out, to};
+    return rrl_each_record(&out->records, &out->left_out, dir, 1, write_run, &w);
 }
 
 static rrl_status publish(rrl_generations_made *out, const char *dir, const char *path) {
