@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rrl/verify.h"
+#include "verify/context.h"
 
 typedef struct {
     const char *p;
@@ -126,7 +127,7 @@ static bool last_marker(span *out, text_view t) {
             here = the_marker(t, &end);
         } else if (t.p[i] == '#' && starts(t, i, "####")) {
             here = true;
-            end = i + 4;
+            for (end = i + 4; end < t.n && t.p[end] == '#';) end++;
         }
         if (here) *out = (span){i, end};
         found |= here;
@@ -251,14 +252,14 @@ static bool conclusion(span *x, text_view t) {
     return true;
 }
 
-/* Whether the line before x speaks against it: a hedge, or another emphasised number. */
+/* Whether the line before x speaks against it, or has another emphasised number. */
 static rrl_status conclusion_doubtful(bool *doubtful, text_view t, span x) {
     rrl_status rc = RRL_OK;
     rrl_points line = {0}, cleaned = {0};
     size_t begin = last_line(t).begin, bold = 0;
     RRL_GOTO(rrl_points_decode(&line, t.p + begin, x.begin - 2 - begin));
     RRL_GOTO(rrl_latex_clean(&cleaned, line.cp, line.n));
-    *doubtful = rrl_sentence_hedges(cleaned.cp, cleaned.n);
+    *doubtful = !rrl_lead_in_plain(cleaned.cp, cleaned.n);
     for (size_t i = 0; i + 1 < line.n; i++) {
         if (line.cp[i] == '*' && line.cp[i + 1] == '*') bold++, i++;
         if (bold % 2 && rrl_point_digit(line.cp[i]) >= 0) *doubtful = true;

@@ -48,10 +48,9 @@ bool rrl_number_at(const uint32_t *p, size_t n, size_t i);
 /* ---- sentence.c ---- */
 
 /** The one number that a short cleaned text states: points *begin to *end of it. False when it states none,
- * several, or hedges. `x = 5` with one letter before the sign counts too. */
-rrl_status rrl_sentence_number(bool *found, size_t *begin, size_t *end, const uint32_t *p, size_t n);
-/** Whether the cleaned text holds a word that takes back, denies or rescales a number next to it. */
-bool rrl_sentence_hedges(const uint32_t *p, size_t n);
+ * several, or something else than its value (context.h). `x = 5` with one letter before the sign counts too.
+ * money: a currency sign stood in the text before it was cleaned. */
+rrl_status rrl_sentence_number(bool *found, size_t *begin, size_t *end, const uint32_t *p, size_t n, bool money);
 
 /* ---- settle.c ---- */
 

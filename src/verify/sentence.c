@@ -6,55 +6,15 @@
 
 #include <string.h>
 
-/* or .. uncertain are the reference rules'; the others deny, rescale or re-sign the number too. */
-static const char *const HEDGES[] = {"or",        "between",  "not",      "wrong",    "incorrect", "maybe",
-                                     "uncertain", "nor",      "neither",  "never",    "cannot",    "perhaps",
-                                     "either",    "minus",    "negative", "half",     "hundred",   "thousand",
-                                     "million",   "millions", "billion",  "billions", "trillion",  "dozen",
-                                     "dozens",    "pi",       "versus",   "vs"};
-/* One letter right behind a number is a unit if it is one of these; others are factors or scales: 5x, 10k. */
-static const char UNIT_LETTERS[] = "mgshlLdtcpCFWVAJN";
-
-static bool apostrophe(uint32_t cp) {
-    return cp == '\'';
-}
-
-static uint32_t lower(uint32_t cp) {
-    return cp >= 'A' && cp <= 'Z' ? cp + 32 : cp;
-}
-
-/* p[0..n) is `word`, in any case. */
-static bool same_word(const uint32_t *p, size_t n, const char *word) {
-    if (strlen(word) != n) return false;
-    for (size_t i = 0; i < n; i++)
-        if (lower(p[i]) != (unsigned char)word[i]) return false;
-    return true;
-}
-
-static bool hedge_word(const uint32_t *p, size_t n) {
-    while (n && apostrophe(p[0])) p++, n--;
-    while (n && apostrophe(p[n - 1])) n--;
-    if (n > 3 && same_word(p + n - 3, 3, "n't")) return true;
-    for (size_t k = 0; k < sizeof HEDGES / sizeof *HEDGES; k++)
-        if (same_word(p, n, HEDGES[k])) return true;
-    return n == 1 && lower(p[0]) == 0x3C0; /* Greek pi */
-}
-
-bool rrl_sentence_hedges(const uint32_t *p, size_t n) {
-    for (size_t i = 0; i < n;) {
-        size_t end = i;
-        while (end < n && (rrl_point_letter(p[end]) || apostrophe(p[end]))) end++;
-        if (end > i && hedge_word(p + i, end - i)) return true;
-        i = end > i ? end : i + 1;
-    }
-    return false;
-}
+#include "verify/context.h"
+#include "verify/words.h"
 
 typedef struct {
     const uint32_t *p;
     size_t n, i;
     int numbers;       /* seen so far */
     bool sentence;     /* a sentence ended since the last number */
+    bool money;        /* a currency sign stood in the text */
     size_t begin, end; /* the number */
     rrl_scalar value;
 } reader;
@@ -85,14 +45,14 @@ static bool states_value(const reader *r, size_t i) {
     size_t end = i;
     while (rrl_point_letter(before(r, i))) i--;
     for (size_t k = 0; k < sizeof WORDS / sizeof *WORDS; k++)
-        if (same_word(r->p + i, end - i, WORDS[k])) return true;
+        if (rrl_word_is(r->p + i, end - i, WORDS[k])) return true;
     return false;
 }
 
-/* Letters right behind the number: ordinal or unit (12th, 5cm), or a lone letter that is neither. */
-static bool factor_behind(const reader *r, size_t i) {
-    if (!rrl_point_letter(at(r, i)) || rrl_point_letter(at(r, i + 1))) return false;
-    return at(r, i) >= 0x80 || !strchr(UNIT_LETTERS, (int)at(r, i));
+/* One thing, or a part of one: 1, 0.5, 3/4. */
+static bool single(const rrl_scalar *s) {
+    const char *digits = s->text + (s->text[0] == '-' || s->text[0] == '+');
+    return strchr(digits, '/') || strcmp(digits, "1") == 0 || digits[0] == '.' || strncmp(digits, "0.", 2) == 0;
 }
 
 /* [sign] quantity at r->i, its digits at `digits`. */
@@ -102,7 +62,8 @@ static bool read_number(reader *r, size_t digits) {
     if (rrl_point_letter(before(r, begin)) || before(r, begin) == '.') return false; /* B12, x-5, ..5 */
     if (r->numbers && (!r->sentence || before(r, begin) != ' ')) return false;
     if (begin != digits) rrl_scalar_put(&s, (char)r->p[begin]);
-    if (rrl_lex_quantity(&s, r->p, r->n, &end) != RRL_LEX_OK || factor_behind(r, end)) return false;
+    if (rrl_lex_quantity(&s, r->p, r->n, &end) != RRL_LEX_OK) return false;
+    if (!rrl_number_followed(r->p, r->n, end, r->money, single(&s))) return false;
     if (r->numbers && !rrl_scalar_same(&s, &r->value)) return false;
     if (!r->numbers) {
         r->begin = begin;
@@ -129,7 +90,7 @@ static bool read_sign(reader *r) {
         first = k + 1 == r->i;
     }
     while (first && at(r, digits) == ' ') digits++;
-    bool free_before = first || previous == ' ' || previous == ':' || apostrophe(previous);
+    bool free_before = first || previous == ' ' || previous == ':' || previous == '\'';
     if (free_before && rrl_number_at(r->p, r->n, digits)) return read_number(r, digits);
     if (sign == '+' || rrl_number_at(r->p, r->n, digits)) return false; /* 3-4, x+1, --5 */
     bool lone_before = lone_letter_before(r, r->i), lone_after = lone_letter_after(r, r->i + 1);
@@ -165,14 +126,14 @@ static bool per_unit(const reader *r) {
 /* One character outside numbers. */
 static bool read_other(reader *r) {
     uint32_t c = r->p[r->i];
-    bool allowed = rrl_point_letter(c) || c == ' ' || apostrophe(c);
+    bool allowed = rrl_point_letter(c) || c == ' ' || c == '\'';
     if (!r->numbers) {
         allowed = allowed || c == ':';
     } else {
         if (c == '^') return read_power_of_unit(r);
         if (c == '.' && (at(r, r->i + 1) == ' ' || r->i + 1 == r->n)) r->sentence = true;
-        allowed = allowed || c == '.' || c == ',' || c == '(' || c == ')' || c == 0xB2 || c == 0xB3 ||
-                  (c == '/' && per_unit(r));
+        allowed = allowed || c == '.' || c == ',' || c == '(' || c == ')' ||
+                  ((c == 0xB2 || c == 0xB3) && rrl_point_letter(before(r, r->i))) || (c == '/' && per_unit(r));
     }
     r->i++;
     return allowed;
@@ -193,7 +154,8 @@ static bool read_assignment(size_t *begin, const uint32_t *p, size_t n) {
     return true;
 }
 
-rrl_status rrl_sentence_number(bool *found, size_t *begin, size_t *end, const uint32_t *p, size_t n) {
+rrl_status rrl_sentence_number(bool *found, size_t *begin, size_t *end, const uint32_t *p, size_t n,
+                               bool money) {
     *found = false;
     while (n && p[n - 1] == ' ') n--;
     if (read_assignment(begin, p, n)) {
@@ -201,8 +163,7 @@ rrl_status rrl_sentence_number(bool *found, size_t *begin, size_t *end, const ui
         *found = true;
         return RRL_OK;
     }
-    if (rrl_sentence_hedges(p, n)) return RRL_OK;
-    reader r = {.p = p, .n = n};
+    reader r = {.p = p, .n = n, .money = money};
     while (r.i < n) {
         bool go_on = rrl_number_at(p, n, r.i)         ? read_number(&r, r.i)
                      : p[r.i] == '-' || p[r.i] == '+' ? read_sign(&r)
@@ -210,6 +171,7 @@ rrl_status rrl_sentence_number(bool *found, size_t *begin, size_t *end, const ui
         if (!go_on) return RRL_OK;
     }
     if (r.numbers == 0 || !rrl_scalar_valued(&r.value)) return RRL_OK;
+    if (!rrl_lead_in_plain(p, r.begin) || !rrl_tail_plain(p + r.end, n - r.end)) return RRL_OK;
     *begin = r.begin;
     *end = r.end;
     *found = true;

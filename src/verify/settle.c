@@ -60,6 +60,18 @@ static bool is_nonfinite(const rrl_points *p) {
     return false;
 }
 
+/* A currency sign among the raw points, escaped or not; two dollars are the delimiters of mathematics. */
+static bool has_money(const rrl_points *raw) {
+    int dollars = 0;
+    for (size_t i = 0; i < raw->n; i++) {
+        if (raw->cp[i] == '$')
+            dollars++;
+        else if (rrl_point_currency(raw->cp[i]))
+            return true;
+    }
+    return dollars % 2 == 1;
+}
+
 /* What the candidate amounts to: p[*begin..*end) of raw or cleaned. */
 static rrl_status candidate_settle(rrl_settled *kind, const rrl_points **of, size_t *begin, size_t *end,
                                    candidate *c) {
@@ -76,12 +88,16 @@ static rrl_status candidate_settle(rrl_settled *kind, const rrl_points **of, siz
     *kind = RRL_SETTLED_TEXT;
     if (c->end - c->begin > RRL_SENTENCE_CHARS) return RRL_OK;
     size_t b, e;
-    RRL_TRY(rrl_sentence_number(&found, &b, &e, c->cleaned.cp, c->cleaned.n));
+    bool money = has_money(&c->raw);
+    RRL_TRY(rrl_sentence_number(&found, &b, &e, c->cleaned.cp, c->cleaned.n, money));
     if (found) {
         *kind = RRL_SETTLED_SCALAR;
         *of = &c->cleaned;
         *begin = b;
         *end = e;
+    } else if (money) { /* with its sign: read again, "$12m" must not become 12 metres */
+        *begin = 0;
+        *end = c->raw.n;
     }
     return RRL_OK;
 }
