@@ -20,13 +20,15 @@ typedef struct {
 static double seconds_of(const char *utc) {
     struct tm t = {0};
     double s = 0;
-    if (!utc || sscanf(utc, "%d-%d-%dT%d:%d:%lf", &t.tm_year, &t.tm_mon, &t.tm_mday, &t.tm_hour, &t.tm_min, &s) != 6) return 0;
+    if (!utc || sscanf(utc, "%d-%d-%dT%d:%d:%lf", &t.tm_year, &t.tm_mon, &t.tm_mday, &t.tm_hour, &t.tm_min, &s) != 6)
+        return 0;
     t.tm_year -= 1900;
     t.tm_mon -= 1;
     return (double)timegm(&t) + s;
 }
 
-static rrl_status put(writer *w, rrl_buffer *b, double wall_s, int64_t step, const char *group, const char *name, double v) {
+static rrl_status put(writer *w, rrl_buffer *b, double wall_s, int64_t step, const char *group, const char *name,
+                      double v) {
     char tag[256];
     if (isnan(v)) return RRL_OK;
     snprintf(tag, sizeof tag, "%s/%s", group, name);
@@ -36,7 +38,8 @@ static rrl_status put(writer *w, rrl_buffer *b, double wall_s, int64_t step, con
 
 /* An update counts where it is done, as TRL counts: the first is step 1. */
 static rrl_status put_row(writer *w, rrl_buffer *b, double wall_s, const rrl_training_row *row) {
-#define X(field, type, name, unit, digest, doc) RRL_TRY(put(w, b, wall_s, row->step + 1, "train", name, (double)row->field));
+#define X(field, type, name, unit, digest, doc)                                                                        \
+    RRL_TRY(put(w, b, wall_s, row->step + 1, "train", name, (double)row->field));
     RRL_TRAINING_COLUMNS(X)
 #undef X
     return RRL_OK;
@@ -65,7 +68,8 @@ static rrl_status write_run(void *context, const rrl_record *r, const char *belo
         RRL_GOTO(put_evaluation(w, &b, wall_s, r->n_rows ? r->rows[r->n_rows - 1].step + 1 : 0, &r->evaluations[i]));
     RRL_GOTO(rrl_path_join(&folder, w->to, below));
     RRL_GOTO(rrl_dir_make(folder));
-    RRL_GOTO(rrl_path_join(&path, folder, "events.out.tfevents.0.rrl")); /* one name: a second export replaces the first */
+    /* one name: a second export replaces the first */
+    RRL_GOTO(rrl_path_join(&path, folder, "events.out.tfevents.0.rrl"));
     RRL_GOTO(rrl_file_publish(path, b.data, b.len));
 done:
     free(folder);

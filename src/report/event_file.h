@@ -1,5 +1,5 @@
-/* Event files of TensorBoard: records of TFRecord (length and data, each with a masked CRC-32C), each an Event of protocol
- * buffers with a scalar. Used by src/report only. */
+/* Event files of TensorBoard: records of TFRecord (length and data, each with a masked CRC-32C), each an Event of
+ * protocol buffers with a scalar. Used by src/report only. */
 #ifndef RRL_REPORT_EVENT_FILE_H
 #define RRL_REPORT_EVENT_FILE_H
 
