@@ -1,9 +1,14 @@
-/* Gradients of attention: blocks of 16 queries of one head against blocks of keys. Lanes are queries for the
- * weights and head dimensions for the sums. Scores are computed again from q and k; nothing of rows x keys is
+/* Gradients of attention: blocks of queries of one head against blocks of keys. Lanes are queries for the weights and
+ * head dimensions for the sums. Scores are computed again from q and k; nothing of rows x keys is
  * kept. */
 #include "device/cpu/gemm.h"
 
-enum { QUERIES = RRL_LANES, KEYS = 32, SET = RRL_CHAIN_ROWS };
+#if defined(RRL_ISA_avx512)
+enum { VECTORS = 2 };
+#else
+enum { VECTORS = 1 };
+#endif
+enum { QUERIES = VECTORS * RRL_LANES, KEYS = 32, SET = RRL_CHAIN_ROWS };
 
 /* What one block of queries needs; transposed copies so that lanes are queries. */
 typedef struct {
@@ -13,7 +18,7 @@ typedef struct {
     const float *q, *dout; /* first row's head */
     float *dq;
     float q_t[RRL_MAX_HEAD_DIM][QUERIES], dout_t[RRL_MAX_HEAD_DIM][QUERIES];
-    v16 delta, lse;
+    v16 delta[VECTORS], lse[VECTORS];
 } query_block;
 
 static void load_queries(query_block *b, const rrl_attention_backward_job *j, int64_t row, int n, int head) {
@@ -43,30 +48,45 @@ static void load_queries(query_block *b, const rrl_attention_backward_job *j, in
             b->dout_t[d][i] = dout[d];
         }
     }
-    b->delta = v16_load(delta);
-    b->lse = v16_load(lse);
+    for (int v = 0; v < VECTORS; ++v) {
+        b->delta[v] = v16_load(delta + v * RRL_LANES);
+        b->lse[v] = v16_load(lse + v * RRL_LANES);
+    }
 }
 
 /* p and ds of n keys for the block's queries; lanes are queries. */
 RRL_INLINE void weights(float (*p)[QUERIES], float (*ds)[QUERIES], const query_block *b, const float *k,
                         const float *v, int64_t ld, float scale, const int n) {
-    v16 s[SET], dp[SET], factor = v16_set1(scale);
+    v16 s[SET][VECTORS], dp[SET][VECTORS], factor = v16_set1(scale);
 #pragma GCC unroll 4
-    for (int i = 0; i < n; ++i) s[i] = dp[i] = v16_zero();
+    for (int i = 0; i < n; ++i)
+#pragma GCC unroll 2
+        for (int u = 0; u < VECTORS; ++u) s[i][u] = dp[i][u] = v16_zero();
     for (int d = 0; d < b->dim; ++d) {
-        v16 q = v16_load(b->q_t[d]), dout = v16_load(b->dout_t[d]);
+        v16 q[VECTORS], dout[VECTORS];
+#pragma GCC unroll 2
+        for (int u = 0; u < VECTORS; ++u) {
+            q[u] = v16_load(b->q_t[d] + u * RRL_LANES);
+            dout[u] = v16_load(b->dout_t[d] + u * RRL_LANES);
+        }
 #pragma GCC unroll 4
         for (int i = 0; i < n; ++i) {
-            s[i] = v16_fma(q, v16_set1(k[i * ld + d]), s[i]);
-            dp[i] = v16_fma(dout, v16_set1(v[i * ld + d]), dp[i]);
+            v16 key = v16_set1(k[i * ld + d]), value = v16_set1(v[i * ld + d]);
+#pragma GCC unroll 2
+            for (int u = 0; u < VECTORS; ++u) {
+                s[i][u] = v16_fma(q[u], key, s[i][u]);
+                dp[i][u] = v16_fma(dout[u], value, dp[i][u]);
+            }
         }
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < n; ++i) {
-        v16 w = v16_exp(v16_sub(v16_mul(s[i], factor), b->lse));
-        v16_store(p[i], w);
-        v16_store(ds[i], v16_mul(v16_mul(w, v16_sub(dp[i], b->delta)), factor));
-    }
+    for (int i = 0; i < n; ++i)
+#pragma GCC unroll 2
+        for (int u = 0; u < VECTORS; ++u) {
+            v16 w = v16_exp(v16_sub(v16_mul(s[i][u], factor), b->lse[u]));
+            v16_store(p[i] + u * RRL_LANES, w);
+            v16_store(ds[i] + u * RRL_LANES, v16_mul(v16_mul(w, v16_sub(dp[i][u], b->delta[u])), factor));
+        }
 }
 
 /* Keys [key, key + n) for one block of queries. own: the keys are rows of the queries' own sequence, so

@@ -1,11 +1,12 @@
 /* LoRA: two thin products a row and their gradients. Runs of rows with the same module are taken together. */
 #include "device/cpu/gemm.h"
 
-/* Rows and vectors of 16 columns in registers: SET x VECTORS; a row alone takes ALONE vectors, so that no chain waits. */
+/* Rows and vectors of 16 columns in registers: SET x VECTORS; a row alone takes ALONE vectors, so that no chain waits.
+ * Ranks of an outer product: OUTER x VECTORS. */
 #if defined(RRL_ISA_avx512)
-enum { SET = RRL_ROW_BLOCK, VECTORS = 2, ALONE = 4 };
+enum { SET = RRL_ROW_BLOCK, VECTORS = 2, ALONE = 4, OUTER = 8 };
 #else
-enum { SET = 4, VECTORS = 1, ALONE = 2 };
+enum { SET = 4, VECTORS = 1, ALONE = 2, OUTER = 4 };
 #endif
 enum { K_CHUNK = 256, TILE_ROWS = 64 };
 
@@ -130,20 +131,22 @@ static bool trained(const rrl_batch *b, int64_t row) {
     return b->adapter[b->row_seq[row]] == 0;
 }
 
-/* dx of one row: t = chain over the rank of du A, from 0, added after its mask */
-static void input_gradient(const rrl_lora_backward_job *j, int64_t row) {
+/* dx of a run of rows: t = chain over the rank of du A, from 0, added after its mask */
+static void input_gradients(const rrl_lora_backward_job *j, int64_t row, int rows) {
     const rrl_lora *m = j->m;
-    const float *du = j->du.data + row * j->du.cols;
-    float t[K_CHUNK], keep[K_CHUNK], *dx = j->dx.data + row * j->dx.cols;
+    float t[RRL_ROW_BLOCK][K_CHUNK], keep[K_CHUNK];
     for (int64_t k = 0; k < m->k; k += K_CHUNK) {
         int64_t n = rrl_min(K_CHUNK, m->k - k);
-        memset(t, 0, sizeof t);
-        thin_product(t, K_CHUNK, du, j->du.cols, m->a + k, m->k, m->r, n, 1);
-        if (rrl_dropout_on(j->args)) {
-            RRL_KERNEL(dropout_mask)(keep, j->args, j->b, row, k, n);
-            for (int64_t i = 0; i < n; ++i) t[i] = t[i] * keep[i];
+        memset(t, 0, (size_t)rows * sizeof t[0]);
+        thin_product(t[0], K_CHUNK, j->du.data + row * j->du.cols, j->du.cols, m->a + k, m->k, m->r, n, rows);
+        for (int i = 0; i < rows; ++i) {
+            float *dx = j->dx.data + (row + i) * j->dx.cols + k;
+            if (rrl_dropout_on(j->args)) {
+                RRL_KERNEL(dropout_mask)(keep, j->args, j->b, row + i, k, n);
+                for (int64_t c = 0; c < n; ++c) t[i][c] = t[i][c] * keep[c];
+            }
+            for (int64_t c = 0; c < n; ++c) dx[c] += t[i][c];
         }
-        for (int64_t i = 0; i < n; ++i) dx[k + i] += t[i];
     }
 }
 
@@ -161,39 +164,58 @@ void RRL_KERNEL(lora_backward_rows)(const rrl_lora_backward_job *j, int64_t begi
         float *du = j->du.data + row * j->du.cols;
         memset(du, 0, (size_t)rows * (size_t)j->du.cols * sizeof(float));
         thin_product(du, j->du.cols, j->dy.data + row * j->dy.cols, j->dy.cols, m->b, m->r, m->n, m->r, rows);
-        for (; row < next; ++row) {
-            scale_columns(j->du.data + row * j->du.cols, m->r, m->scale);
-            input_gradient(j, row);
-        }
+        for (int i = 0; i < rows; ++i) scale_columns(du + i * j->du.cols, m->r, m->scale);
+        input_gradients(j, row, rows);
+        row = next;
     }
 }
 
-/* acc[c][columns] continues over the tile's rows: fma(left[row][c], tile[row][columns], .) */
-RRL_INLINE void outer(float *acc, int64_t ld_acc, const float *left, int64_t ld_left, const int64_t *row,
-                      int n, float (*tile)[RRL_COLUMN_BLOCK], int lanes, const int ranks) {
-    v16 a[4];
-#pragma GCC unroll 4
-    for (int c = 0; c < ranks; ++c) a[c] = v16_load_left(acc + c * ld_acc, lanes);
-    for (int i = 0; i < n; ++i) {
-        v16 b = v16_load(tile[i]);
-        const float *l = left + row[i] * ld_left;
-#pragma GCC unroll 4
-        for (int c = 0; c < ranks; ++c) a[c] = v16_fma(v16_set1(l[c]), b, a[c]);
+/* A tile of rows: the numbers of `left` and, by pointer, where the columns at hand begin. */
+typedef struct {
+    int n;
+    const float *left[TILE_ROWS], *right[TILE_ROWS];
+} outer_rows;
+
+/* acc[c][columns] continues over the rows: fma(left[row][c], right[row][columns], .); at most 16 x vectors columns */
+RRL_INLINE void outer(float *acc, int64_t ld_acc, const outer_rows *rows, int64_t c0, int64_t k, int64_t columns,
+                      const int ranks, const int vectors) {
+    v16 a[OUTER][2];
+    const int left[2] = {v16_left(0, columns), v16_left(RRL_LANES, columns)};
+#pragma GCC unroll 8
+    for (int c = 0; c < ranks; ++c)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; ++v) a[c][v] = v16_load_left(acc + c * ld_acc + v * RRL_LANES, left[v]);
+    for (int i = 0; i < rows->n; ++i) {
+        const float *l = rows->left[i] + c0, *r = rows->right[i] + k;
+        v16 b[2];
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; ++v) b[v] = v16_load_left(r + v * RRL_LANES, left[v]);
+#pragma GCC unroll 8
+        for (int c = 0; c < ranks; ++c)
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; ++v) a[c][v] = v16_fma(v16_set1(l[c]), b[v], a[c][v]);
     }
-#pragma GCC unroll 4
-    for (int c = 0; c < ranks; ++c) v16_store_left(acc + c * ld_acc, a[c], lanes);
+#pragma GCC unroll 8
+    for (int c = 0; c < ranks; ++c)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; ++v) v16_store_left(acc + c * ld_acc + v * RRL_LANES, a[c][v], left[v]);
 }
 
-/* All ranks and columns of a tile */
-static void outer_product(float *acc, int64_t ld_acc, const float *left, int64_t ld_left, const int64_t *row,
-                          int n, float (*tile)[RRL_COLUMN_BLOCK], int64_t columns, int rank) {
-    for (int64_t k = 0; k < columns; k += RRL_LANES) {
-        float(*part)[RRL_COLUMN_BLOCK] = (float(*)[RRL_COLUMN_BLOCK])(tile[0] + k);
-        int lanes = v16_left(k, columns), c = 0;
-        for (; c + 4 <= rank; c += 4)
-            outer(acc + c * ld_acc + k, ld_acc, left + c, ld_left, row, n, part, lanes, 4);
-        for (; c < rank; ++c) outer(acc + c * ld_acc + k, ld_acc, left + c, ld_left, row, n, part, lanes, 1);
-    }
+/* All ranks of one set of columns */
+RRL_INLINE void outer_ranks(float *acc, int64_t ld_acc, const outer_rows *rows, int64_t k, int64_t columns, int rank,
+                            const int vectors) {
+    int c = 0;
+    for (; c + OUTER <= rank; c += OUTER) outer(acc + c * ld_acc, ld_acc, rows, c, k, columns, OUTER, vectors);
+    for (; c + 4 <= rank; c += 4) outer(acc + c * ld_acc, ld_acc, rows, c, k, columns, 4, vectors);
+    for (; c < rank; ++c) outer(acc + c * ld_acc, ld_acc, rows, c, k, columns, 1, vectors);
+}
+
+/* and all columns */
+static void outer_product(float *acc, int64_t ld_acc, const outer_rows *rows, int64_t columns, int rank) {
+    int64_t k = 0;
+    for (; VECTORS == 2 && columns - k > RRL_LANES; k += 2 * RRL_LANES)
+        outer_ranks(acc + k, ld_acc, rows, k, columns - k, rank, 2);
+    for (; k < columns; k += RRL_LANES) outer_ranks(acc + k, ld_acc, rows, k, columns - k, rank, 1);
 }
 
 /* The next trained rows from *at on; returns how many. */
@@ -206,31 +228,39 @@ static int next_rows(int64_t row[TILE_ROWS], const rrl_batch *b, int64_t *at, in
 
 void RRL_KERNEL(lora_backward_a)(const rrl_lora_backward_job *j, int64_t begin, int64_t end) {
     const rrl_lora *m = j->m;
-    float tile[TILE_ROWS][RRL_COLUMN_BLOCK] = {{0}};
+    float tile[TILE_ROWS][RRL_COLUMN_BLOCK];
     int64_t row[TILE_ROWS];
+    outer_rows rows;
     for (int64_t unit = begin; unit < end; ++unit) {
         int64_t k = unit * RRL_COLUMN_BLOCK, columns = rrl_min(RRL_COLUMN_BLOCK, m->k - k), at = 0;
-        for (int n; (n = next_rows(row, j->b, &at, j->x.rows)) > 0;) {
-            for (int i = 0; i < n; ++i)
-                dropped(tile[i], j->x.data + row[i] * j->x.cols, j->args, j->b, row[i], k, columns);
-            outer_product(j->da + k, m->k, j->du.data, j->du.cols, row, n, tile, columns, m->r);
+        while ((rows.n = next_rows(row, j->b, &at, j->x.rows)) > 0) {
+            for (int i = 0; i < rows.n; ++i) {
+                const float *x = j->x.data + row[i] * j->x.cols;
+                rows.left[i] = j->du.data + row[i] * j->du.cols;
+                rows.right[i] = rrl_dropout_on(j->args) ? tile[i] : x + k;
+                if (rrl_dropout_on(j->args)) dropped(tile[i], x, j->args, j->b, row[i], k, columns);
+            }
+            outer_product(j->da + k, m->k, &rows, columns, m->r);
         }
     }
 }
 
 void RRL_KERNEL(lora_backward_b)(const rrl_lora_backward_job *j, int64_t begin, int64_t end) {
     const rrl_lora *m = j->m;
-    float tile[TILE_ROWS][RRL_COLUMN_BLOCK] = {{0}}, acc[RRL_MAX_LORA_RANK][RRL_COLUMN_BLOCK] = {{0}};
+    float acc[RRL_MAX_LORA_RANK][RRL_COLUMN_BLOCK];
     int64_t row[TILE_ROWS];
+    outer_rows rows;
     for (int64_t unit = begin; unit < end; ++unit) {
         int64_t first = unit * RRL_COLUMN_BLOCK, columns = rrl_min(RRL_COLUMN_BLOCK, m->n - first), at = 0;
         float *db = j->db + first * m->r;
         for (int64_t i = 0; i < columns; ++i)
             for (int c = 0; c < m->r; ++c) acc[c][i] = db[i * m->r + c];
-        for (int n; (n = next_rows(row, j->b, &at, j->dy.rows)) > 0;) {
-            for (int i = 0; i < n; ++i)
-                memcpy(tile[i], j->dy.data + row[i] * j->dy.cols + first, (size_t)columns * sizeof(float));
-            outer_product(acc[0], RRL_COLUMN_BLOCK, j->us.data, j->us.cols, row, n, tile, columns, m->r);
+        while ((rows.n = next_rows(row, j->b, &at, j->dy.rows)) > 0) {
+            for (int i = 0; i < rows.n; ++i) {
+                rows.left[i] = j->us.data + row[i] * j->us.cols;
+                rows.right[i] = j->dy.data + row[i] * j->dy.cols + first;
+            }
+            outer_product(acc[0], RRL_COLUMN_BLOCK, &rows, columns, m->r);
         }
         for (int64_t i = 0; i < columns; ++i)
             for (int c = 0; c < m->r; ++c) db[i * m->r + c] = acc[c][i];
