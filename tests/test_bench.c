@@ -1,5 +1,5 @@
-/* rrl bench: all works are there, their figures fit together, and what they must read and compute is that of the model's
- * shape. How long anything takes decides nothing here. */
+/* rrl bench: all works are there, their figures fit together, and what they must read and compute is that of the
+ * model. How long anything takes decides nothing here. */
 #define _GNU_SOURCE
 #include <cjson/cJSON.h>
 #include <unistd.h>
@@ -121,7 +121,8 @@ enum {
 
 static void check_costs(const cJSON *works) {
     const double keys = FED * PROMPT + FED * (FED + 1) / 2;
-    const cJSON *one = work_of(works, "decode-1"), *many = work_of(works, "decode-64"), *groups = work_of(works, "groups-64");
+    const cJSON *one = work_of(works, "decode-1"), *many = work_of(works, "decode-64");
+    const cJSON *groups = work_of(works, "groups-64");
     CHECK_EQ_INT(member(one, "bytes"), 4.0 * FED * MATRICES + keys * KV);
     CHECK_EQ_INT(member(one, "flops"), 2.0 * FED * MATRICES + keys * KEY_FLOPS);
     CHECK_EQ_INT(member(many, "bytes"), 4.0 * FED * MATRICES + 64 * keys * KV);

@@ -4,8 +4,9 @@
     tools/bench_peers.py --model models/HuggingFaceTB--SmolLM2-135M-Instruct --json peers.json
 
 prints a table and writes {"rows": [{"work", "peer", "ours", "theirs", "ratio", "target", ...}]}: ours and theirs are
-rates (tokens/s, steps/s, GFLOP/s; MB for memory), ratio > 1 = ours is better, cpu_ratio the same by processor time, target what the
-project asks for on this kind of machine or null. Peers are measured in turn with ours, --rounds times; the median counts.
+rates (tokens/s, steps/s, GFLOP/s; MB for memory), ratio > 1 = ours is better, cpu_ratio the same by processor time,
+target what the project asks for on this kind of machine or null. Peers are measured in turn with ours, --rounds times;
+the median counts.
 
     peer           works                 needs
     transformers   decode, generate      torch, transformers (bf16)
@@ -15,9 +16,10 @@ project asks for on this kind of machine or null. Peers are measured in turn wit
     TRL            step                  torch, transformers, peft, trl, datasets (bf16)
     oneDNN         products              make bench_gemm, with libdnnl-dev found when cmake ran
 
-decode = 128 new tokens behind prompts of 100 without the time for prompt and first token, generate = with it. Each peer is
-a process of its own that loads the model once; "not installed" is said in its row. This file needs the standard
-library only; --python names the Python that has the peers (default: this one).
+decode = 128 new tokens behind prompts of 100 without the time for prompt and first token, generate = with it. Each peer
+is a process of its own that loads the model once; "not installed" is said in its row. This file needs the standard
+library only; --python names the Python that has the peers (default: this one). Beside other work on the machine use
+--threads 1 and read cpu_ratio: threads that wait for each other at barriers are hurt most.
 """
 import argparse
 import json
@@ -298,7 +300,7 @@ class Trl:
                                   generation_kwargs={"min_new_tokens": NEW})
             trainer = GRPOTrainer(model=model, args=settings, processing_class=tokenizer, callbacks=[Turns()],
                                   train_dataset=Dataset.from_dict({"prompt": prompts}),
-                                  reward_funcs=lambda completions, **more: [float(i % 2) for i in range(len(completions))],
+                                  reward_funcs=lambda completions, **more: [i % 2 for i, _ in enumerate(completions)],
                                   peft_config=LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear"))
             answer({"ready": True})
             trainer.train()
@@ -408,7 +410,7 @@ def rrl_bench(options, works):
 def measure(options, works, peers):
     """Ours and each peer in turn: {(who, work): [(amount, times)]}, the reports of rrl bench."""
     samples, reports = {}, []
-    for _ in range(options.rounds):
+    for turn in range(1, options.rounds + 1):
         for work in works:
             reports.append(rrl_bench(options, [work]))
             for row in reports[-1]["works"]:
@@ -421,7 +423,7 @@ def measure(options, works, peers):
                 if "whole" in said:
                     for name, figure in figures(work, said).items():
                         samples.setdefault((peer.name, name), []).append(figure)
-            print(f"round {_ + 1} of {options.rounds}: {work} done", file=sys.stderr)
+            print(f"round {turn} of {options.rounds}: {work} done", file=sys.stderr)
     return samples, reports
 
 
@@ -434,6 +436,11 @@ def quotient(a, b):
     return a / b if a is not None and b else None
 
 
+def row_of(work, peer, ours, theirs, amx, cpu_ratio=None, ratio=None, unit="", note=None):
+    return {"work": work, "peer": peer, "ours": ours, "theirs": theirs, "ratio": ratio or quotient(ours, theirs),
+            "cpu_ratio": cpu_ratio, "target": target_of(work, peer, amx), "unit": unit, "note": note}
+
+
 def peer_rows(samples, peers, works, amx):
     rows = []
     for work in works:
@@ -441,12 +448,10 @@ def peer_rows(samples, peers, works, amx):
             for peer in peers:
                 if work not in peer.works:
                     continue
-                ours, theirs = rate(samples, "ours", name), rate(samples, peer.name, name)
-                rows.append({"work": name, "peer": peer.name, "ours": ours, "theirs": theirs, "ratio": quotient(ours, theirs),
-                             "cpu_ratio": quotient(rate(samples, "ours", name, "cpu_seconds"),
-                                                   rate(samples, peer.name, name, "cpu_seconds")),
-                             "target": target_of(name, peer.name, amx),
-                             "unit": "steps/s" if name == "step" else "tokens/s", "note": peer.missing})
+                rows.append(row_of(name, peer.name, rate(samples, "ours", name), rate(samples, peer.name, name), amx,
+                                   cpu_ratio=quotient(rate(samples, "ours", name, "cpu_seconds"),
+                                                      rate(samples, peer.name, name, "cpu_seconds")),
+                                   unit="steps/s" if name == "step" else "tokens/s", note=peer.missing))
     return rows
 
 
@@ -457,34 +462,31 @@ def own_rows(reports, amx):
         for row in report["works"]:
             seen.setdefault(row["work"], []).append(row)
     for work, found in seen.items():
-        middle = lambda key: statistics.median(r[key] for r in found)
-        if found[0]["ratio"] is not None:
-            rows.append({"work": work, "peer": "bound", "ours": middle("rate"), "theirs": middle("rate") / middle("ratio"),
-                         "ratio": middle("ratio"), "cpu_ratio": middle("cpu_ratio"), "unit": found[0]["unit"],
-                         "target": target_of(work, "bound", amx), "note": None})
-        if found[0]["against"]:
-            rows.append({"work": work, "peer": found[0]["against"], "ours": middle("rate"),
-                         "theirs": middle("rate") / middle("gain"), "ratio": middle("gain"), "cpu_ratio": middle("cpu_gain"),
-                         "unit": found[0]["unit"], "target": target_of(work, found[0]["against"], amx), "note": None})
+        first, middle = found[0], lambda key: statistics.median(r[key] for r in found)
+        for peer, ratio, cpu_ratio in (("bound", "ratio", "cpu_ratio"), (first["against"], "gain", "cpu_gain")):
+            if first[ratio] is not None:
+                rows.append(row_of(work, peer, middle("rate"), middle("rate") / middle(ratio), amx, middle(cpu_ratio),
+                                   middle(ratio), first["unit"]))
     return rows
 
 
 def memory_rows(reports, peers, amx):
-    ours = [row["peak_memory"] for r in reports for row in r["works"] if row["work"] == "step" and row["peak_memory"]]
-    if not ours:
+    found = [row["peak_memory"] for r in reports for row in r["works"] if row["work"] == "step" and row["peak_memory"]]
+    if not found:
         return []
-    others = [(p.name, p.peak / 1e6 if p.peak and not p.missing else None, p.missing) for p in peers if "step" in p.works]
-    return [{"work": "step memory", "peer": name, "ours": max(ours) / 1e6, "theirs": theirs,
-             "ratio": quotient(theirs, max(ours) / 1e6), "cpu_ratio": None, "target": target_of("step memory", name, amx),
-             "unit": "MB", "note": note} for name, theirs, note in others + [("2 GiB", 2 * 1024 ** 3 / 1e6, None)]]
+    ours, rows = max(found) / 1e6, []
+    others = [(p.name, p.peak, p.missing) for p in peers if "step" in p.works] + [("2 GiB", 2 * 1024 ** 3, None)]
+    for name, peak, missing in others:
+        theirs = peak / 1e6 if peak and not missing else None
+        rows.append(row_of("step memory", name, ours, theirs, amx, None, quotient(theirs, ours), "MB", missing))
+    return rows
 
 
-def gemm_rows(options):
+def gemm_rows(options, amx):
     """From tests/bench_gemm, which runs oneDNN in turn with ours."""
-    missing = {"peer": "oneDNN", "ours": None, "theirs": None, "ratio": None, "cpu_ratio": None, "unit": "GFLOP/s"}
     program, rows = Path(options.rrl).parent / "tests" / "bench_gemm", []
     if not program.exists():
-        return [dict(missing, work="products", target=None, note=f"not installed: no {program}; make bench_gemm")]
+        return [row_of("products", "oneDNN", None, None, amx, note=f"not installed: no {program}; make bench_gemm")]
     for threads in sorted({1, options.threads}):
         done = subprocess.run([str(program), "auto", str(threads)], capture_output=True, text=True)
         for line in done.stdout.splitlines():
@@ -493,16 +495,15 @@ def gemm_rows(options):
                 continue
             k, n, m = shape.groups()
             found = {name: float(value) for name, value in re.findall(r"(\w+)\s+([\d.]+)", line[shape.end():])}
-            work = f"product {k} x {n}, {m} rows, {threads} thread{'s' if threads > 1 else ''}"
-            ours, theirs = found.get("warm"), found.get("oneDNN")
-            rows.append(dict(missing, work=work, ours=ours, theirs=theirs, ratio=quotient(ours, theirs),
-                             target=1.0 if int(m) >= 256 else 0.9 if int(m) >= 16 else None,
-                             note=None if theirs else "not installed: bench_gemm was built without it"))
+            row = row_of(f"product {k} x {n}, {m} rows, threads {threads}", "oneDNN", found.get("warm"),
+                         found.get("oneDNN"), amx, unit="GFLOP/s")
+            row["target"] = 1.0 if int(m) >= 256 else 0.9 if int(m) >= 16 else None
+            row["note"] = None if row["theirs"] else "not installed: bench_gemm was built without it"
+            rows.append(row)
     return rows
 
 
-def show(rows, reports, load):
-    amx = reports[0]["isa"] == "amx" if reports else None
+def show(rows, amx, load):
     print(f"\n{'work':34} {'peer':13} {'ours':>9} {'theirs':>9} {'ratio':>7} {'(cpu)':>7} {'target':>7}")
     cell = lambda v, w: f"{'-':>{w}}" if v is None else f"{v:>{w}.{0 if v >= 1000 else 3 if v < 10 else 1}f}"
     for r in rows:
@@ -534,7 +535,7 @@ def main():
     if options.serve:
         serve(options.serve, options.model, options.threads)
         return
-    load, works = os.getloadavg(), options.works.split(",")
+    load, works, amx = os.getloadavg(), options.works.split(","), False
     products = "products" in works
     works = [w for w in works if w != "products"]
     wanted = [n for n in options.peers.split(",") if any(w in works for w in PEERS[n].works)]
@@ -544,17 +545,17 @@ def main():
             python = options.vllm_python if name == "vLLM" and options.vllm_python else options.python
             peers.append(Peer(name, python, options.model, options.threads))
         samples, reports = measure(options, works, peers)
-        amx = bool(reports) and reports[0]["isa"] == "amx"
+        amx = any(r["isa"] == "amx" for r in reports)
         rows = peer_rows(samples, peers, works, amx) + own_rows(reports, amx) + memory_rows(reports, peers, amx)
     finally:
         for peer in peers:
             peer.close()
     if products:
-        rows += gemm_rows(options)
-    show(rows, reports, load)
+        rows += gemm_rows(options, amx)
+    show(rows, amx, load)
     if options.json:
         Path(options.json).write_text(json.dumps({"rows": rows, "threads": options.threads, "load": load,
-                                                  "isa": reports[0]["isa"] if reports else None}, indent=1) + "\n")
+                                                  "amx": amx}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 /* Measurements: how fast this machine does what a study asks of it, beside what its memory and arithmetic allow.
  *
- * A work is measured in rounds. Each round measures the memory, the arithmetic and every case of the work in turn, so that
- * other work on the machine meets all of them alike; a figure is the median of the rounds. The bound of a work is the larger
- * of the time to read its weights, keys and values once a pass and the time of its multiply-adds; ratio = bound / time.
- * Seconds are told twice: by the clock, and of processor time summed over threads, which other work moves little. */
+ * A work is measured in rounds. Each round measures the memory, the arithmetic and every case of the work in turn, so
+ * that other work on the machine meets all of them alike; a figure is the median of the rounds. The bound of a work is
+ * the larger of the time to read its weights, keys and values once a pass and the time of its multiply-adds; ratio =
+ * bound / time. Seconds are told twice: by the clock, and of processor time summed over threads, which other work moves
+ * little. */
 #ifndef RRL_BENCH_BENCH_H
 #define RRL_BENCH_BENCH_H
 
@@ -62,8 +63,8 @@ typedef struct {
 } rrl_bench_report;
 
 /** Run the works of spec->only in their order. Makes a folder in the working directory and removes it. Local.
- *  Errors: RRL_ERR_USAGE (unknown work or dtype), RRL_ERR_DATA (model), RRL_ERR_IO, whatever the engine says. The caller
- *  frees with rrl_bench_report_free. */
+ *  Errors: RRL_ERR_USAGE (unknown work or dtype), RRL_ERR_DATA (model), RRL_ERR_IO, whatever the engine says. The
+ *  caller frees with rrl_bench_report_free. */
 rrl_status rrl_bench_run(rrl_bench_report *out, const rrl_bench_spec *spec);
 void rrl_bench_report_free(rrl_bench_report *r);
 /** The report as a table of 80 columns, or as one JSON object; appended. */

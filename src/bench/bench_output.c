@@ -6,7 +6,7 @@
 
 static double ratio(double bound, double seconds) { return bound / seconds; }
 
-/* A number in at most 7 columns; "-" where there is none. */
+/* A number, or "-" where there is none. */
 static rrl_status put_cell(rrl_buffer *b, int columns, double v, int digits) {
     if (isnan(v)) return rrl_buffer_printf(b, " %*s", columns, "-");
     return rrl_buffer_printf(b, " %*.*f", columns, digits, v);
@@ -14,7 +14,7 @@ static rrl_status put_cell(rrl_buffer *b, int columns, double v, int digits) {
 
 static int digits_of(double v) { return v >= 100 ? 0 : v >= 10 ? 1 : v >= 1 ? 2 : 4; }
 
-/* Shares of the time, where a work has several parts or is compared with another. */
+/* Seconds of the parts, where there are several, and what the work is compared with. */
 static rrl_status put_parts(rrl_buffer *b, const rrl_bench_row *r) {
     if (r->n_parts < 2) return RRL_OK;
     RRL_TRY(rrl_buffer_puts(b, "   "));
@@ -57,7 +57,7 @@ static rrl_status put_machine(rrl_buffer *b, const rrl_bench_report *r) {
 }
 
 rrl_status rrl_bench_text(rrl_buffer *b, const rrl_bench_report *r) {
-    RRL_TRY(rrl_buffer_printf(b, "%s: %s on %s, %d threads, %d cores, load %.1f before and %.1f after%s\n\n",
+    RRL_TRY(rrl_buffer_printf(b, "%s: %s on %s, threads: %d, cores: %d, load %.1f before, %.1f after%s\n\n",
                               r->model_dir, r->numeric_path, r->isa, r->threads, r->cores, r->load_before[0],
                               r->load_after[0], r->quick ? " (quick: a check, no figures)" : ""));
     RRL_TRY(rrl_buffer_printf(b, "%-20s %8s %-8s %7s %7s %5s %5s %-4s %6s\n", "work", "rate", "", "s", "cpu s", "bound",
@@ -68,7 +68,7 @@ rrl_status rrl_bench_text(rrl_buffer *b, const rrl_bench_report *r) {
 
 /* --- JSON */
 
-/* key_s and key_cpu_s, or with other endings. */
+/* By the clock and of processor time. */
 static rrl_status put_pair(rrl_buffer *b, const char *wall, const char *cpu, rrl_bench_pair p) {
     RRL_TRY(rrl_json_put_real(b, wall, p.wall));
     return rrl_json_put_real(b, cpu, p.cpu);

@@ -69,7 +69,9 @@ __attribute__((target("avx512f"))) static float arithmetic_avx512(int64_t iterat
     return _mm512_cvtss_f32(sum);
 }
 
-__attribute__((target("avx512f"))) static uint64_t read_avx512(const uint64_t *p, int64_t n) { return read_lines(p, n); }
+__attribute__((target("avx512f"))) static uint64_t read_avx512(const uint64_t *p, int64_t n) {
+    return read_lines(p, n);
+}
 
 /* The engine's own micro-kernel on blocks that lie in the first cache: there is no plainer loop of tiles. */
 enum { TILE_STEPS = 8, TILE_ROWS = 32 };

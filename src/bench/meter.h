@@ -8,8 +8,8 @@ typedef struct rrl_bench_meter rrl_bench_meter;
 /** Loops of instruction set `isa` (rrl_device_isa), on `threads` threads. */
 rrl_status rrl_bench_meter_open(rrl_bench_meter **out, const char *isa, int threads);
 void rrl_bench_meter_close(rrl_bench_meter **m);
-/** Bytes a second of reading a region of about `bytes` again and again, as a work reads its weights: where they fit into a
- *  cache, that cache's. Above 1 GiB that of 1 GiB. Errors: RRL_ERR_NOMEM. */
+/** Bytes a second of reading a region of about `bytes` again and again, as a work reads its weights: if they fit into
+ *  a cache, that cache's. Above 1 GiB that of 1 GiB. Errors: RRL_ERR_NOMEM. */
 rrl_status rrl_bench_meter_read(rrl_bench_pair *rate, rrl_bench_meter *m, double bytes);
 /** Floating-point operations a second, a multiply-add being two. */
 rrl_bench_pair rrl_bench_meter_peak(rrl_bench_meter *m);

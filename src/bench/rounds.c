@@ -7,7 +7,8 @@
 #include <string.h>
 
 enum { FEW = 3, MOST = 9 };
-static const double ENOUGH = 30, TOO_LONG = 120; /* seconds after which no round beyond the few, beyond the first begins */
+/* seconds after which no round begins beyond the few, and beyond the first */
+static const double ENOUGH = 30, TOO_LONG = 120;
 
 /* One round: what the machine could do, and what each case took. */
 typedef struct {

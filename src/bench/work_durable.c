@@ -1,5 +1,5 @@
-/* What durability costs: the quick study's kind of run with a segment and a checkpoint every step, against one of each at
- * its end. Both are whole runs, set-up and end included. */
+/* What durability costs: the quick study's kind of run with a segment and a checkpoint every step, against one of each
+ * at its end. Both are whole runs, set-up and end included. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,8 @@ typedef struct {
 
 static rrl_status run(durable *d, int64_t every) {
     rrl_run_result result = {0};
-    const rrl_run_spec spec = {.config = d->config, .dir = d->dir, .arm = "", .method = "train", .level = NAN, .train = true};
+    const rrl_run_spec spec = {.config = d->config, .dir = d->dir, .arm = "", .method = "train", .level = NAN,
+                               .train = true};
     d->config->records.steps_per_segment = every;
     d->config->training.save_steps = every;
     rrl_status rc = rrl_run(d->team, d->engine, &spec, &result);
@@ -84,7 +85,8 @@ rrl_status rrl_bench_durable(rrl_bench *b, const char *name, int32_t size) {
     durable d = {0};
     const int steps = b->spec->quick ? QUICK_STEPS : rrl_bench_weight_bytes(b) > BIG ? BIG_STEPS : STEPS;
     RRL_GOTO(prepare(&d, b, steps));
-    d.m = (rrl_bench_measure){.name = name, .unit = "steps/s", .amount = steps, .n_cases = 2, .against = 1, .context = &d};
+    d.m = (rrl_bench_measure){.name = name, .unit = "steps/s", .amount = steps, .n_cases = 2, .against = 1,
+                              .context = &d};
     d.m.cases[0] = (rrl_bench_case){"each step", each_step, 1};
     d.m.cases[1] = (rrl_bench_case){"at the end", at_the_end, 0};
     d.m.pass_bytes = rrl_bench_weight_bytes(b);

@@ -17,8 +17,8 @@ typedef struct {
 static rrl_status drop(void *context, const rrl_request *request, const rrl_completions *c) { return RRL_OK; }
 
 static rrl_status generate(fleet *f, int32_t first, int32_t conditions) {
-    return rrl_rollout_run(f->rollout, f->adapters, f->conditions, f->requests + first * PROMPTS, conditions * PROMPTS, drop,
-                           NULL, NULL);
+    return rrl_rollout_run(f->rollout, f->adapters, f->conditions, f->requests + first * PROMPTS,
+                           conditions * PROMPTS, drop, NULL, NULL);
 }
 
 static rrl_status together(void *context) {
@@ -51,7 +51,8 @@ rrl_status rrl_bench_fleet(rrl_bench *b, const char *name, int32_t size) {
     fleet f = {0};
     const int32_t prompt = rrl_bench_prompt_tokens(b), tokens = rrl_bench_new_tokens(b);
     RRL_GOTO(prepare(&f, b, size));
-    f.m = (rrl_bench_measure){.name = name, .unit = "tokens/s", .against = 1, .context = &f, .n_cases = 2, .n_needs = 2};
+    f.m = (rrl_bench_measure){.name = name, .unit = "tokens/s", .n_cases = 2, .n_needs = 2, .against = 1,
+                              .context = &f};
     f.m.cases[0] = (rrl_bench_case){"together", together, 1};
     f.m.cases[1] = (rrl_bench_case){"one by one", one_by_one, 0};
     f.m.need[0] = rrl_bench_prefill_need(b, size * PROMPTS, prompt, true);

@@ -1,5 +1,5 @@
-/* Products of packed weights, by the shapes of the model's matrices, float32 in and out: the same weights each call. For
- * cold weights and oneDNN beside it there is tests/bench_gemm. */
+/* Products of packed weights, by the shapes of the model's matrices, float32 in and out: the same weights each call.
+ * For cold weights and oneDNN beside it there is tests/bench_gemm. */
 #include <stdio.h>
 #include <stdlib.h>
 

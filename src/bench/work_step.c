@@ -1,5 +1,5 @@
-/* A whole GRPO step on one rank: two prompts of eight completions are generated, the learner makes the gradient with a KL
- * term to the base, and AdamW updates the adapter. Rewards are made up: judging costs nothing beside this. */
+/* A whole GRPO step on one rank: two prompts of eight completions are generated, the learner makes the gradient with a
+ * KL term to the base, and AdamW updates the adapter. Rewards are made up: judging costs nothing beside this. */
 #include <stdlib.h>
 #include <string.h>
 
