@@ -73,6 +73,7 @@ struct rrl_rollout {
     int32_t *queue;  /* [batch_limit] open parts, oldest first */
     int32_t n_queue;
     seat *seats;     /* [batch_limit] */
+    int32_t *order;  /* [batch_limit] seats in the order of their rows in a batch */
     int32_t *tables; /* [2 * batch_limit, stride]: of parts, then of seats */
     /* device [2 * batch_limit, max_positions]: prompt and completion so far of parts, then of seats; only those with a
      * repetition penalty use theirs */
@@ -116,6 +117,7 @@ static rrl_status open_host(rrl_rollout *r) {
     RRL_TRY(rrl_alloc(&r->parts, n, sizeof *r->parts, "rollout parts"));
     RRL_TRY(rrl_alloc(&r->queue, n, sizeof *r->queue, "rollout queue"));
     RRL_TRY(rrl_alloc(&r->seats, n, sizeof *r->seats, "rollout seats"));
+    RRL_TRY(rrl_alloc(&r->order, n, sizeof *r->order, "order of seats"));
     RRL_TRY(rrl_alloc(&r->tables, 2 * n * stride, sizeof *r->tables, "block tables"));
     RRL_TRY(rrl_alloc(&r->copy_from, n, sizeof *r->copy_from, "block copies"));
     RRL_TRY(rrl_alloc(&r->copy_to, n, sizeof *r->copy_to, "block copies"));
@@ -123,6 +125,7 @@ static rrl_status open_host(rrl_rollout *r) {
         r->parts[i].table = r->tables + i * stride;
         r->seats[i].table = r->tables + (n + i) * stride;
         r->seats[i].part = -1;
+        r->order[i] = (int32_t)i;
     }
     return RRL_OK;
 }
@@ -182,6 +185,7 @@ void rrl_rollout_close(rrl_rollout **out) {
     free(r->parts);
     free(r->queue);
     free(r->seats);
+    free(r->order);
     free(r->tables);
     free(r->copy_from);
     free(r->copy_to);
@@ -349,9 +353,29 @@ static rrl_status add_draw(rrl_rollout *r, int32_t row, int32_t slot, int32_t sa
     return RRL_OK;
 }
 
+/* By adapter, then by part. */
+static bool stands_before(const rrl_rollout *r, int32_t a, int32_t b) {
+    const int32_t p = r->seats[a].part, q = r->seats[b].part;
+    if (p < 0 || q < 0) return q < 0 && p >= 0;
+    const int32_t with = r->parts[p].request->adapter, other = r->parts[q].request->adapter;
+    return with != other ? with < other : p < q;
+}
+
+/* Sequences that share an adapter or a prompt get neighbouring rows, so that what they share is read once from memory.
+ * The order of the step before is sorted but for a few seats. */
+static void sort_seats(rrl_rollout *r) {
+    for (int32_t i = 1; i < r->batch_limit; i++) {
+        const int32_t number = r->order[i];
+        int32_t at = i;
+        for (; at > 0 && stands_before(r, number, r->order[at - 1]); at--) r->order[at] = r->order[at - 1];
+        r->order[at] = number;
+    }
+}
+
 /* One row, its newest token, of each seated sequence with this dropout. */
 static rrl_status add_sequences(rrl_rollout *r, float dropout) {
-    for (int32_t i = 0; i < r->batch_limit; i++) {
+    for (int32_t at = 0; at < r->batch_limit; at++) {
+        const int32_t i = r->order[at];
         seat *s = &r->seats[i];
         if (s->part < 0) continue;
         const part *p = &r->parts[s->part];
@@ -450,6 +474,7 @@ static float dropout_at(const rrl_rollout *r, int32_t i) {
 static rrl_status step(run *u) {
     rrl_rollout *r = u->r;
     int32_t budget = PREFILL_ROWS;
+    sort_seats(r);
     for (int32_t i = 0; i < r->batch_limit; i++)
         if (r->seats[i].part >= 0) {
             r->counters.decode_steps++;
