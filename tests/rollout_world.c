@@ -40,16 +40,16 @@ done:
     return rc;
 }
 
-rrl_status world_open(world *w, const char *model_dir, const char *family, const char *isa, int threads) {
+rrl_status world_open_in(world *w, world_numbers numbers, const char *model_dir, const char *family, const char *isa,
+                         int threads) {
     rrl_device *d = NULL;
-    RRL_TRY(rrl_cpu_open(&d, isa, threads));
+    RRL_TRY(rrl_cpu_open_dtype(&d, numbers.products, isa, threads));
+    d->kv_dtype = numbers.kv;
     return world_open_on(w, d, model_dir, family);
 }
 
-rrl_status world_open_bf16(world *w, const char *model_dir, const char *family, const char *isa, int threads) {
-    rrl_device *d = NULL;
-    RRL_TRY(rrl_cpu_open_dtype(&d, RRL_BF16, isa, threads));
-    return world_open_on(w, d, model_dir, family);
+rrl_status world_open(world *w, const char *model_dir, const char *family, const char *isa, int threads) {
+    return world_open_in(w, (world_numbers){RRL_F32, RRL_F32}, model_dir, family, isa, threads);
 }
 
 void world_close(world *w) {

@@ -15,8 +15,12 @@ typedef struct {
 rrl_status world_open(world *w, const char *model_dir, const char *family, const char *isa, int threads);
 /** The same on this device, which the world closes, also when it cannot be opened. */
 rrl_status world_open_on(world *w, rrl_device *d, const char *model_dir, const char *family);
-/** The same on a device of bf16 products. */
-rrl_status world_open_bf16(world *w, const char *model_dir, const char *family, const char *isa, int threads);
+/** The same on a device of these products, keys and values. */
+typedef struct {
+    rrl_dtype products, kv;
+} world_numbers;
+rrl_status world_open_in(world *w, world_numbers numbers, const char *model_dir, const char *family, const char *isa,
+                         int threads);
 void world_close(world *w);
 
 /** A golden model with more end tokens - 2, 5, 40 to 47, 86, 182 - so that completions have many lengths: a

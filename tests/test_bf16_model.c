@@ -16,13 +16,13 @@
 static const char *const ISAS[] = {"reference", "portable", "avx2", "avx512", "amx"};
 enum { N_ISAS = sizeof ISAS / sizeof ISAS[0] };
 
-static int open_world(world *w, const char *family, const char *isa, int threads) {
+static int open_world(world *w, const char *family, rrl_dtype kv, const char *isa, int threads) {
     char dir[1024];
     snprintf(dir, sizeof dir, GOLDEN "%s/model", family);
     rrl_device *d = NULL;
     if (rrl_cpu_open_dtype(&d, RRL_BF16, isa, 1) != RRL_OK) return 0; /* this machine lacks it */
     rrl_device_close(&d);
-    return CHECK_OK(world_open_bf16(w, dir, family, isa, threads));
+    return CHECK_OK(world_open_in(w, (world_numbers){RRL_BF16, kv}, dir, family, isa, threads));
 }
 
 /* --- golden logits */
@@ -87,7 +87,7 @@ static void golden_logits(const char *family) {
     rrl_model *rounded = NULL;
     rrl_adapter *a = NULL;
     snprintf(path, sizeof path, GOLDEN "%s/forward.safetensors", family);
-    if (!CHECK(open_world(&w, family, "auto", 2)) || !CHECK_OK(rrl_safetensors_open(&file, path))) return;
+    if (!CHECK(open_world(&w, family, RRL_F32, "auto", 2)) || !CHECK_OK(rrl_safetensors_open(&file, path))) return;
     CHECK_OK(rrl_cpu_open(&f32, "auto", 2));
     real_ops = f32->ops;
     rrl_device_ops ops = *f32->ops;
@@ -202,9 +202,8 @@ static void run(world *w, const mix *x, result *want, float **trained, int32_t b
     rrl_slot_engine_close(&e);
 }
 
-static void recorded_is_trained(const char *family) {
+static void recorded_is_trained(result want[N_REQUESTS], const char *family, rrl_dtype kv) {
     static mix x;
-    result want[N_REQUESTS] = {0};
     float *trained[N_REQUESTS] = {0};
     int worlds = 0;
     mix_make(&x);
@@ -212,8 +211,9 @@ static void recorded_is_trained(const char *family) {
         for (int threads = 1; threads <= 2; threads++) {
             world w;
             char what[64];
-            snprintf(what, sizeof what, "%s, %s, %d threads", family, ISAS[i], threads);
-            if (!open_world(&w, family, ISAS[i], threads)) {
+            snprintf(what, sizeof what, "%s, kv %s, %s, %d threads", family, kv == RRL_BF16 ? "bf16" : "f32", ISAS[i],
+                     threads);
+            if (!open_world(&w, family, kv, ISAS[i], threads)) {
                 if (threads == 1) printf("not tested here: %s\n", ISAS[i]);
                 continue;
             }
@@ -222,14 +222,19 @@ static void recorded_is_trained(const char *family) {
             worlds++;
         }
     CHECK(worlds >= 4);
-    results_free(want, N_REQUESTS);
     for (int i = 0; i < N_REQUESTS; i++) free(trained[i]);
 }
 
 int main(void) {
     golden_logits("llama");
     golden_logits("qwen2");
-    recorded_is_trained("llama");
-    recorded_is_trained("qwen2");
+    result rounded[N_REQUESTS] = {0}, plain[N_REQUESTS] = {0};
+    recorded_is_trained(rounded, "llama", RRL_BF16);
+    recorded_is_trained(plain, "llama", RRL_F32);
+    CHECK(!results_same(&rounded[1], &plain[1])); /* the rounding is there */
+    results_free(rounded, N_REQUESTS);
+    results_free(plain, N_REQUESTS);
+    recorded_is_trained(rounded, "qwen2", RRL_BF16);
+    results_free(rounded, N_REQUESTS);
     return CHECK_DONE();
 }

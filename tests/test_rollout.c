@@ -225,7 +225,7 @@ static void test_greedy(const char *family) {
 }
 
 /* The mix alone, request by request, is the measure of every other way to run it. */
-static void test_same_bits(const char *dir, const char *family, float dropout) {
+static void test_same_bits(const char *dir, const char *family, rrl_dtype kv, float dropout) {
     static mix x;
     world w;
     result want[N_REQUESTS] = {0}, got[N_REQUESTS] = {0};
@@ -239,7 +239,8 @@ static void test_same_bits(const char *dir, const char *family, float dropout) {
         {"reference loops", "reference", 1, 16, 0},
     };
     mix_make(&x, dropout);
-    if (!CHECK_OK(world_open(&w, dir, family, "auto", 1))) return;
+    const world_numbers numbers = {RRL_F32, kv};
+    if (!CHECK_OK(world_open_in(&w, numbers, dir, family, "auto", 1))) return;
     int ok = 1;
     for (int i = 0; i < N_REQUESTS; i++) ok = ok && run(&w, want, &x.requests[i], 1, 3);
     if (ok) {
@@ -251,7 +252,7 @@ static void test_same_bits(const char *dir, const char *family, float dropout) {
         rrl_request requests[N_REQUESTS];
         for (int i = 0; i < N_REQUESTS; i++)
             requests[i] = x.requests[WAYS[way].reversed ? N_REQUESTS - 1 - i : i];
-        if (!CHECK_OK(world_open(&w, dir, family, WAYS[way].isa, WAYS[way].threads))) break;
+        if (!CHECK_OK(world_open_in(&w, numbers, dir, family, WAYS[way].isa, WAYS[way].threads))) break;
         if (run(&w, got, requests, N_REQUESTS, WAYS[way].batch_limit))
             for (int i = 0; i < N_REQUESTS; i++)
                 if (!CHECK(results_same(&want[i], &got[i])))
@@ -411,15 +412,15 @@ int main(void) {
     test_greedy("llama");
     test_greedy("qwen2");
     if (CHECK_OK(many_ends_make(dir, "llama"))) {
-        test_same_bits(dir, "llama", 0);
-        test_same_bits(dir, "llama", 0.1f);
+        test_same_bits(dir, "llama", RRL_F32, 0);
+        test_same_bits(dir, "llama", RRL_BF16, 0.1f);
         test_tight_pool(dir);
         test_refusals(dir);
         test_context(dir);
         test_callback_fails(dir);
     }
     many_ends_remove(dir);
-    if (CHECK_OK(many_ends_make(dir, "qwen2"))) test_same_bits(dir, "qwen2", 0.1f);
+    if (CHECK_OK(many_ends_make(dir, "qwen2"))) test_same_bits(dir, "qwen2", RRL_F32, 0.1f);
     many_ends_remove(dir);
     return CHECK_DONE();
 }
