@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "rrl/config_keys.h"
+#include "rrl/determinism.h"
 #include "rrl/shape.h"
 #include "rrl/status.h"
 #include "rrl/verify.h"

@@ -45,6 +45,7 @@
     X(prompt_template, TEXT, NONE, "", 0, 0, RESULT, "", "text with {question}; empty = the protocol's")               \
     X(chat_template, NAME, NONE, "", 0, 0, RESULT, "", "smollm2 | qwen2.5 | chatml | file; empty = recognised")        \
     X(device, ENUM, RRL_DEVICE_LIST, RRL_DEVICE_AUTO, 0, 0, LAYOUT, "", "where the engine runs")                       \
+    X(deterministic, ENUM, RRL_DETERMINISM_LIST, RRL_DETERMINISM_RUN, 0, 0, LAYOUT, "", "same bits on a GPU: every run | exact = as the CPU | off") \
     X(dtype, ENUM, RRL_DTYPE_LIST, RRL_DTYPE_AUTO, 0, 0, RESULT, "", "numbers of the engine")                          \
     X(cpu_threads, INT, NONE, 0, 0, 4096, LAYOUT, "threads", "threads a rank; 0 = OMP_NUM_THREADS, else cores / ranks")
 

@@ -7,7 +7,10 @@
 #include <string.h>
 
 #include "commands/plan.h"
+#include "config/config_check.h"
+#include "learn/checkpoint.h"
 #include "rrl/version.h"
+#include "verify/references.h"
 
 static void say_notes(const rrl_config *c, rrl_command_context *ctx) {
     char *notes = NULL, *save = NULL;
@@ -17,10 +20,20 @@ static void say_notes(const rrl_config *c, rrl_command_context *ctx) {
     free(notes);
 }
 
+/* What would fail only once a run has its folder. */
+static rrl_status check_early(const rrl_config *c, const rrl_options *o, rrl_purpose purpose) {
+    int64_t step = 0;
+    bool trains = purpose == RRL_FOR_TRAIN || (purpose == RRL_FOR_STUDY && rrl_study_trains(c));
+    rrl_adapter_spec spec = rrl_engine_adapter_spec(c);
+    if (trains) RRL_TRY(rrl_context(rrl_adapter_check(&spec), "%s: training.lora", c->file));
+    return o->resume ? rrl_checkpoint_check(&step, o->resume, NULL) : RRL_OK;
+}
+
 static rrl_status open_setup(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, rrl_purpose purpose,
                              MPI_Comm world) {
     RRL_TRY(rrl_config_open(&s->config, o->arguments.v[0], o->set.v, o->set.n));
     RRL_TRY(rrl_config_check(s->config, purpose));
+    RRL_TRY(check_early(s->config, o, purpose));
     /* teams of one rank share a study; a single condition is work for all of them together */
     bool shared = purpose == RRL_FOR_STUDY && o->condition < 0;
     return rrl_team_open(&s->team, world, &s->config->parallel, shared, ctx->log);
@@ -40,19 +53,32 @@ static void banner(const rrl_setup *s, rrl_command_context *ctx, int threads) {
     const rrl_team *t = s->team;
     if (ctx->rank != 0) return;
     rrl_event(ctx->log, RRL_LOG_INFO, "start", "rrl=%s teams=%d ranks=%d threads=%d generators=%d verifiers=%d "
-              "learners=%d device=%s isa=%s numeric=%s", RRL_VERSION, t->count, t->size, threads, t->generators.n,
-              t->verifiers.n, t->learners.n, s->engine->device ? "cpu" : "none",
-              s->engine->device ? rrl_device_isa(s->engine->device) : "none",
-              s->engine->device ? rrl_device_numeric_path(s->engine->device) : "none");
+              "learners=%d device=%s isa=%s numeric=%s why=%s", RRL_VERSION, t->count, t->size, threads, t->generators.n,
+              t->verifiers.n, t->learners.n, s->engine->device ? s->engine->device->ops->name : "none",
+              s->engine->device ? rrl_log_quoted(rrl_device_isa(s->engine->device)) : "none",
+              s->engine->device ? rrl_device_numeric_path(s->engine->device) : "none",
+              rrl_log_quoted(s->engine->device_why));
     if (threads * t->ranks_on_node > t->cores_on_node)
         rrl_event(ctx->log, RRL_LOG_WARN, "oversubscribed", "ranks_on_node=%d threads=%d cores=%d advice=%s",
                   t->ranks_on_node, threads, t->cores_on_node, rrl_log_quoted("fewer ranks or --threads 1"));
+}
+
+/* One rank says it; that it cannot be said stops nothing. */
+static void say_references(const rrl_engine *e, rrl_command_context *ctx) {
+    const rrl_questions *sets[] = {e->train.questions, e->test.questions};
+    for (int i = 0; i < 2 && ctx->rank == 0; i++) {
+        rrl_buffer note = {0};
+        if (sets[i] && rrl_references_note(&note, sets[i], i ? "evaluation set" : "training set") == RRL_OK && note.len)
+            rrl_event(ctx->log, RRL_LOG_WARN, "references", "text=%s", rrl_log_quoted(note.data));
+        rrl_buffer_free(&note);
+    }
 }
 
 rrl_status rrl_setup_engine(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, bool train) {
     say_notes(s->config, ctx);
     RRL_TRY(rrl_engine_open(&s->engine, s->team, s->config, train, o->isa, (int)o->threads));
     banner(s, ctx, rrl_engine_threads(s->config, (int)o->threads, s->team));
+    say_references(s->engine, ctx);
     return rrl_links_say(&s->engine->links, s->team, s->engine->device, &s->config->parallel, ctx->rank == 0);
 }
 

@@ -6,19 +6,7 @@
 #include <stdarg.h>
 
 #include "device/device.h"
-
-/* run: same bits from run to run on one layout. exact: the CPU's order of sums in every op, so recorded = trained
- * log-probs bit for bit. off: the fastest algorithms. */
-#define RRL_DETERMINISM_LIST(X)                                                                                       \
-    X(RRL_DETERMINISM_RUN, "run")                                                                                     \
-    X(RRL_DETERMINISM_EXACT, "exact")                                                                                 \
-    X(RRL_DETERMINISM_OFF, "off")
-typedef enum {
-#define X(name, text) name,
-    RRL_DETERMINISM_LIST(X)
-#undef X
-        RRL_DETERMINISM_COUNT
-} rrl_determinism;
+#include "rrl/determinism.h"
 
 typedef struct {
     int gpu;         /* 0, 1, ...: as the CUDA runtime counts them */

@@ -168,10 +168,8 @@ static rrl_status open_model(rrl_engine *e, rrl_team *team, const char *isa, int
     const rrl_config *c = e->config;
     int32_t longest = e->train.longest > e->test.longest ? e->train.longest : e->test.longest;
     rrl_dtype dtype = RRL_F32;
-    if (c->model.device == RRL_DEVICE_CUDA)
-        return RRL_FAIL(RRL_ERR_CONFIG, "model.device cuda: this build has no CUDA back end; use cpu or auto");
     RRL_TRY(rrl_engine_dtype(&dtype, c, e->model_dir));
-    RRL_TRY(rrl_cpu_open_dtype(&e->device, dtype, isa ? isa : "auto", rrl_engine_threads(c, threads, team)));
+    RRL_TRY(rrl_engine_device_open(&e->device, e->device_why, c, team, dtype, isa, rrl_engine_threads(c, threads, team)));
     e->device->kv_dtype = rrl_engine_kv_dtype(c, dtype);
     RRL_TRY(open_weights(e, team));
     memcpy(e->model_digest, rrl_model_digest(e->model), sizeof e->model_digest);

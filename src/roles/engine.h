@@ -7,6 +7,7 @@
 #include "model/slot.h"
 #include "rollout/rollout.h"
 #include "rrl/config.h"
+#include "roles/engine_device.h"
 #include "roles/links.h"
 #include "roles/team.h"
 
@@ -22,6 +23,7 @@ typedef struct {
 typedef struct {
     const rrl_config *config; /* borrowed: the team part */
     rrl_device *device;       /* NULL on ranks that neither generate nor learn, and for the fixture back end */
+    char device_why[RRL_WHY_BYTES]; /* the reason for this device, for the log */
     rrl_links links;          /* of an engine opened to train */
     rrl_model *model;
     rrl_rollout *rollout;
