@@ -58,7 +58,7 @@
     X(max_tokens, INT, NONE, 512, 1, 1000000, RESULT, "tokens", "new tokens at most")                                  \
     X(repetition_penalty, REAL, NONE, 1, 0.01, 100, RESULT, "1", "on prompt and completion; 1 = none")                 \
     X(batch_limit, INT, NONE, 64, 1, 65536, LAYOUT, "sequences", "sequences decoded at once at most")                  \
-    X(kv_dtype, ENUM, RRL_KV_DTYPE_LIST, RRL_KV_AUTO, 0, 0, RESULT, "", "numbers of keys and values")
+    X(kv_dtype, ENUM, RRL_KV_DTYPE_LIST, RRL_KV_AUTO, 0, 0, RESULT, "", "numbers of keys and values; auto: of products")
 
 #define RRL_CORRUPTION_KEYS(X)                                                                                         \
     X(kind, ENUM, RRL_CORRUPTION_LIST, RRL_CORRUPT_NONE, 0, 0, RESULT, "", "what happens to a reward")                 \
