@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "data/prompt.h"
 #include "data/tokenizer.h"
+#include "json_nul.h"
 
 enum { MAX_FILE = 64 << 20, MAX_MESSAGES = 64 };
 
@@ -39,8 +40,11 @@ static int same_ids(const cJSON *want, const int32_t *ids, int64_t n) {
 }
 
 static int same_text(const cJSON *want, const rrl_buffer *got) {
-    return cJSON_IsString(want) && strlen(want->valuestring) == got->len &&
-           (got->len == 0 || memcmp(want->valuestring, got->data, got->len) == 0);
+    rrl_buffer text = {0};
+    int same = cJSON_IsString(want) && json_nul_text(&text, want->valuestring) == RRL_OK && text.len == got->len &&
+               (got->len == 0 || memcmp(text.data, got->data, got->len) == 0);
+    rrl_buffer_free(&text);
+    return same;
 }
 
 static void check_ids(golden *g, const cJSON *want, const char *text, size_t len, const char *file, int i) {
@@ -68,8 +72,10 @@ static void check_case(golden *g, const cJSON *node, int i) {
     const cJSON *text = cJSON_GetObjectItemCaseSensitive(node, "text");
     check(g, cJSON_IsString(text), "cases.json", i, "has no text");
     if (!cJSON_IsString(text)) return;
-    check_ids(g, cJSON_GetObjectItemCaseSensitive(node, "ids"), text->valuestring, strlen(text->valuestring),
-              "cases.json", i);
+    rrl_buffer bytes = {0};
+    check_ok(g, json_nul_text(&bytes, text->valuestring), "cases.json", i);
+    check_ids(g, cJSON_GetObjectItemCaseSensitive(node, "ids"), bytes.data, bytes.len, "cases.json", i);
+    rrl_buffer_free(&bytes);
     check_decoded(g, node, "decoded", false, i);
     check_decoded(g, node, "decoded_skip_special", true, i);
 }
@@ -96,14 +102,21 @@ static void check_chat(golden *g, const cJSON *node, int i) {
 
 static void check_file(golden *g, const char *file, void (*each)(golden *, const cJSON *, int)) {
     char path[4096];
+    char *bytes = NULL;
+    size_t n = 0;
+    rrl_buffer json = {0};
     cJSON *doc = NULL;
     const cJSON *node;
     int i = 0;
     snprintf(path, sizeof path, "%s/%s", g->folder, file);
-    check_ok(g, rrl_json_file(&doc, path, MAX_FILE), file, -1);
+    check_ok(g, rrl_file_read(&bytes, &n, path, MAX_FILE), file, -1);
+    check_ok(g, json_nul_hide(&json, bytes ? bytes : "", n), file, -1);
+    check_ok(g, rrl_json_parse(&doc, json.data, json.len, path), file, -1);
     check(g, cJSON_GetArraySize(doc) > 0, file, -1, "has no cases");
     cJSON_ArrayForEach(node, doc) each(g, node, i++);
     cJSON_Delete(doc);
+    rrl_buffer_free(&json);
+    free(bytes);
 }
 
 int golden_tokenizer(int *checks, const char *folder) {

@@ -13,36 +13,16 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "json_nul.h"
 #include "rrl/verify.h"
 #include "verify/points.h"
-
-/* A JSON NUL (\u0000) cannot stand in a C string, and the JSON reader refuses it: on the way through it travels as a
- * private-use character. */
-#define NUL_STAND_IN "\xEF\xA3\xBE" /* U+F8FE */
 
 static void put(rrl_buffer *b, const void *bytes, size_t n) {
     if (!CHECK_OK(rrl_buffer_put(b, bytes, n))) exit(1);
 }
 
-static void hide_nul(rrl_buffer *out, const char *line, size_t len) {
-    for (size_t i = 0; i < len;) {
-        if (len - i >= 6 && memcmp(line + i, "\\u0000", 6) == 0) {
-            put(out, NUL_STAND_IN, 3);
-            i += 6;
-        } else {
-            size_t n = line[i] == '\\' && i + 1 < len ? 2 : 1;
-            put(out, line + i, n);
-            i += n;
-        }
-    }
-}
-
 static void put_text(rrl_buffer *out, const char *text) {
-    for (const char *nul; (nul = strstr(text, NUL_STAND_IN)) != NULL; text = nul + 3) {
-        put(out, text, (size_t)(nul - text));
-        put(out, "", 1);
-    }
-    put(out, text, strlen(text));
+    if (!CHECK_OK(json_nul_text(out, text))) exit(1);
 }
 
 static void put_base64(rrl_buffer *out, const char *text) {
@@ -168,8 +148,8 @@ static int judge_file(const char *path) {
         if (end == line) continue;
         rrl_buffer json = {0};
         cJSON *c = NULL;
-        hide_nul(&json, line, (size_t)(end - line));
-        if (CHECK_OK(rrl_json_parse(&c, json.data, json.len, path))) {
+        if (CHECK_OK(json_nul_hide(&json, line, (size_t)(end - line))) &&
+            CHECK_OK(rrl_json_parse(&c, json.data, json.len, path))) {
             failed += judge_case(c);
             cases++;
         }
