@@ -38,7 +38,9 @@ typedef struct {
     int64_t rows, cols;
 } rrl_tensor;
 
-/* One ragged batch. All arrays in device memory. Rows of a sequence are consecutive and ascend in position. */
+/* One ragged batch. All arrays in device memory. Rows of a sequence are consecutive and ascend in position. lora and
+ * lora_backward may be given some consecutive rows of a batch: n_rows and the arrays of rows are theirs, seq_row and
+ * n_seqs those of the whole; they take rows by row_seq. */
 typedef struct {
     int32_t n_rows, n_seqs;
     const int32_t *token;    /* [n_rows] */
