@@ -38,9 +38,10 @@ rrl_status rrl_alloc(void *out, size_t count, size_t size, const char *what) {
 /* Weights and caches are read from end to end, faster where a page is large; all of it is touched at once anyway. */
 static void *large_pages(size_t bytes) {
     enum { PAGE = 1 << 21 };
-    void *p = aligned_alloc(PAGE, bytes);
+    void *p = NULL; /* aligned_alloc would want a multiple of the page */
+    if (posix_memalign(&p, PAGE, bytes) != 0) return NULL;
 #if defined(MADV_HUGEPAGE)
-    if (p) madvise(p, bytes, MADV_HUGEPAGE); /* advice: where it is not taken nothing is lost */
+    madvise(p, bytes, MADV_HUGEPAGE); /* advice: where it is not taken nothing is lost */
 #endif
     return p;
 }
