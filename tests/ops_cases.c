@@ -518,10 +518,11 @@ static void case_exp(run *c) {
 }
 
 static void case_moves(run *c) {
-    int rows = pick(c->g, 1, 20), n = odd_size(c->g, 60);
+    enum { MOST = 400 };
+    int rows = pick(c->g, 0, 1) ? pick(c->g, 1, 20) : pick(c->g, 150, MOST), n = odd_size(c->g, 60);
     rrl_tensor x = some(c, rows, n, 1), y = some(c, 2 * rows, n, 1);
-    int32_t row[40];
-    for (int i = 0; i < 2 * rows; ++i) row[i] = pick(c->g, 0, rows - 1);
+    int32_t row[2 * MOST];
+    for (int i = 0; i < 2 * rows; ++i) row[i] = pick(c->g, 0, rows / 10);
     const int32_t *there = on_device(c, row, sizeof row);
     CHECK_OK(c->ops->gather(c->d, y, x, there));
     CHECK_OK(c->ops->scatter_add(c->d, x, y, there));
@@ -547,7 +548,7 @@ static const struct {
     {"vocabulary", case_vocabulary, 15},
     {"sample", case_sample, 60},
     {"exp", case_exp, 8},
-    {"moves", case_moves, 5},
+    {"moves", case_moves, 10},
 };
 const int N_OPS_CASES = sizeof CASES / sizeof CASES[0];
 

@@ -10,6 +10,12 @@
 
 #define MODULE_FILE "librrl_cuda.so"
 
+bool rrl_cuda_driver_found(void) {
+    void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    if (handle) dlclose(handle);
+    return handle != NULL;
+}
+
 /* The folder of this program with the module's name. */
 static void beside_program(char *path, size_t size) {
     ssize_t n = readlink("/proc/self/exe", path, size - sizeof MODULE_FILE - 1);

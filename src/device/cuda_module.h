@@ -27,6 +27,10 @@ typedef struct {
 #define RRL_CUDA_MODULE_LAYOUT (1u + 256u * (uint64_t)sizeof(rrl_device_ops) + ((uint64_t)sizeof(rrl_cuda_module) << 48))
 #define RRL_CUDA_MODULE_SYMBOL "rrl_cuda_module_table"
 
+/** Whether this machine has NVIDIA's driver. Asked before the module is loaded where nobody insists on a GPU: CUDA's
+ *  libraries take half a second and 170 MB of memory. */
+bool rrl_cuda_driver_found(void);
+
 /** Find and bind the module: beside the program, then as the dynamic linker searches. The handle stays for the life of
  *  the process. Errors: RRL_ERR_CONFIG: not found, or built for another version; the message says where it looked. */
 rrl_status rrl_cuda_module_load(const rrl_cuda_module **out);

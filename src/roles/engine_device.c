@@ -5,8 +5,12 @@
 #include "device/cuda_module.h"
 
 /* The module and the number of GPUs it sees; 0 and `why` where there is none to use. */
-static int find_gpus(const rrl_cuda_module **module, char *why) {
+static int find_gpus(const rrl_cuda_module **module, char *why, bool asked) {
     const char *reason = "";
+    if (!asked && !rrl_cuda_driver_found()) {
+        snprintf(why, RRL_WHY_BYTES, "no GPU: NVIDIA's driver (libcuda.so.1) is not here");
+        return 0;
+    }
     if (rrl_cuda_module_load(module) != RRL_OK) {
         snprintf(why, RRL_WHY_BYTES, "%s", rrl_error_message());
         return 0;
@@ -30,7 +34,7 @@ rrl_status rrl_engine_device_open(rrl_device **out, char *why, const rrl_config 
                                   rrl_dtype dtype, const char *isa, int threads) {
     const rrl_cuda_module *module = NULL;
     if (c->model.device != RRL_DEVICE_CPU) {
-        int gpus = find_gpus(&module, why);
+        int gpus = find_gpus(&module, why, c->model.device == RRL_DEVICE_CUDA);
         if (gpus > 0) return open_gpu(out, why, module, gpus, c, team, dtype);
         if (c->model.device == RRL_DEVICE_CUDA)
             return RRL_FAIL(RRL_ERR_CONFIG, "model.device cuda: %s; use auto or cpu, or build with the CUDA toolkit", why);
