@@ -45,8 +45,8 @@ void RRL_KERNEL(chains)(const rrl_chains *c);
 void RRL_KERNEL(dropout_mask)(float *keep, const rrl_lora_args *args, const rrl_batch *b, int64_t row,
                               int64_t k, int64_t n);
 
-/* Log-prob of a token from a row of logits, in the order of lm_score. */
-float RRL_KERNEL(row_logp)(const float *logits, int64_t n, float t, int32_t token);
+/* Log-sum-exp of a row of logits / t, which go to z, in the order of lm_score. */
+rrl_lse RRL_KERNEL(scaled_lse)(float *z, const float *logits, int64_t n, float t);
 
 #define X(name, job) void RRL_KERNEL(name)(const job *j, int64_t begin, int64_t end);
 RRL_KERNEL_LIST(X)

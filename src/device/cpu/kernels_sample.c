@@ -2,16 +2,11 @@
 #include "device/cpu/gemm.h"
 #include "device/cpu/select.h"
 
-/* z = penalised logits / t; returns the maximum */
-static float scaled(float *z, const float *logits, int64_t n, const rrl_sample_row *row, float t) {
-    v16 divisor = v16_set1(t), top = v16_set1(-INFINITY);
-    for (int64_t i = 0; i < n; i += RRL_LANES) {
-        int left = v16_left(i, n);
-        v16_store_left(z + i, v16_div(v16_load_left(logits + i, left), divisor), left);
-    }
-    if (row->repetition_penalty != 1.0f)
-        for (int32_t h = 0; h < row->n_history; ++h)
-            z[row->history[h]] = rrl_penalised(logits[row->history[h]], row->repetition_penalty) / t;
+/* z = logits / t becomes that of penalised logits; returns the maximum */
+static float penalised(float *z, const float *logits, int64_t n, const rrl_sample_row *row, float t) {
+    v16 top = v16_set1(-INFINITY);
+    for (int32_t h = 0; h < row->n_history; ++h)
+        z[row->history[h]] = rrl_penalised(logits[row->history[h]], row->repetition_penalty) / t;
     for (int64_t i = 0; i < n; i += RRL_LANES) {
         int left = v16_left(i, n);
         top = v16_max(v16_pick_n(v16_load_left(z + i, left), top, left), top);
@@ -95,9 +90,11 @@ void RRL_KERNEL(sample)(const rrl_sample_job *j, int64_t begin, int64_t end) {
             const rrl_sample_row *row = &j->rows[i];
             const rrl_sample_scratch *s = &j->scratch[unit];
             const float *logits = j->logits.data + i * n;
-            float t = rrl_score_temperature(row->temperature), max = scaled(s->z, logits, n, row, t);
+            const float t = rrl_score_temperature(row->temperature);
+            const rrl_lse total = RRL_KERNEL(scaled_lse)(s->z, logits, n, t); /* before the penalty */
+            const float max = row->repetition_penalty == 1.0f ? total.max : penalised(s->z, logits, n, row, t);
             j->token[i] = row->temperature > 0.0f ? draw(row, s, n, max, j->kept ? j->kept + i * n : NULL)
                                                   : first_of(s->z, n, max);
-            j->logp[i] = RRL_KERNEL(row_logp)(logits, n, t, j->token[i]);
+            j->logp[i] = rrl_lse_logp(total, logits[j->token[i]] / t);
         }
 }

@@ -2,18 +2,21 @@
  * forgotten. */
 #include "device/cpu/gemm.h"
 
-/* One block of logits [n] of a row. Division by t > 0 keeps the order, so the maximum is scaled once. */
-RRL_INLINE rrl_lse lse_block(const float *logits, int64_t n, float t, const bool want_entropy) {
+/* One block of logits [n] of a row; z, which may be their own place, becomes logits / t. Division by t > 0 keeps the
+ * order, so the maximum is scaled once. */
+RRL_INLINE rrl_lse lse_block(float *z, const float *logits, int64_t n, float t, const bool want_entropy) {
     v16 top = v16_set1(-INFINITY), divisor = v16_set1(t);
     for (int64_t i = 0; i < n; i += RRL_LANES) {
         int left = v16_left(i, n);
-        top = v16_max(v16_pick_n(v16_load_left(logits + i, left), top, left), top);
+        v16 x = v16_load_left(logits + i, left);
+        top = v16_max(v16_pick_n(x, top, left), top);
+        v16_store_left(z + i, v16_div(x, divisor), left);
     }
     rrl_lse b = {.max = v16_hmax(top) / t};
     v16 max = v16_set1(b.max), sum = v16_zero(), weighted = v16_zero();
     for (int64_t i = 0; i < n; i += RRL_LANES) {
         int left = v16_left(i, n);
-        v16 d = v16_sub(v16_div(v16_load_left(logits + i, left), divisor), max), p = v16_exp(d);
+        v16 d = v16_sub(v16_load_left(z + i, left), max), p = v16_exp(d);
         if (left < RRL_LANES) {
             p = v16_pick_n(p, v16_zero(), left);
             d = v16_pick_n(d, v16_zero(), left);
@@ -26,11 +29,11 @@ RRL_INLINE rrl_lse lse_block(const float *logits, int64_t n, float t, const bool
     return b;
 }
 
-float RRL_KERNEL(row_logp)(const float *logits, int64_t n, float t, int32_t token) {
+rrl_lse RRL_KERNEL(scaled_lse)(float *z, const float *logits, int64_t n, float t) {
     rrl_lse total = {0};
     for (int64_t v = 0; v < n; v += RRL_VOCAB_BLOCK)
-        rrl_lse_join(&total, lse_block(logits + v, rrl_min(RRL_VOCAB_BLOCK, n - v), t, false));
-    return rrl_lse_logp(total, logits[token] / t);
+        rrl_lse_join(&total, lse_block(z + v, logits + v, rrl_min(RRL_VOCAB_BLOCK, n - v), t, false));
+    return total;
 }
 
 /* Logits of vocabulary [v, v + n) for `rows` rows, into scratch. */
@@ -57,12 +60,12 @@ static void score_rows(const rrl_lm_score_job *j, int64_t row, int64_t rows) {
         else
             logits_block(scratch, j->x.data + row * j->x.cols, j->x.cols, rows, j->w, v, n);
         for (int64_t i = 0; i < rows; ++i) {
-            const float *logits = scratch + i * RRL_VOCAB_BLOCK;
+            float *z = scratch + i * RRL_VOCAB_BLOCK;
             float t = rrl_score_temperature(j->temperature[row + i]);
             rrl_lse_join(&total[i],
-                         j->entropy ? lse_block(logits, n, t, true) : lse_block(logits, n, t, false));
+                         j->entropy ? lse_block(z, z, n, t, true) : lse_block(z, z, n, t, false));
             int64_t at = j->target[row + i] - v;
-            if (at >= 0 && at < n) z_target[i] = logits[at] / t;
+            if (at >= 0 && at < n) z_target[i] = z[at];
         }
     }
     for (int64_t i = 0; i < rows; ++i) {
