@@ -1,5 +1,5 @@
-/* `rrl validate` predicts the memory of a run: within a tenth of the peak that the run measured. Activations computed again
- * leave the run's digest as it is. */
+/* `rrl validate` predicts the memory of a run: within a tenth of the peak that the run measured. Activations computed
+ * again leave the run's digest as it is. */
 #include "check.h"
 
 #include <math.h>

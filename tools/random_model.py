@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A model folder with the shape of a known model and random bfloat16 weights, for measuring memory and speed where the real
-weights are not at hand. Its text means nothing.
+"""A model folder with the shape of a known model and random bfloat16 weights, for measuring memory and speed where the
+real weights are not at hand. Its text means nothing.
 
     tools/random_model.py FOLDER --shape qwen2.5-0.5b --tokenizer tests/golden/tokenizer-qwen
     build/rrl validate CONFIG --set model.name=FOLDER

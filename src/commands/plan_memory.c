@@ -1,5 +1,5 @@
-/* Memory of a rank, predicted: what the parts say they allocate, and a few sizes that were measured. tests/test_memory.c
- * holds a run to it. Every page counts that was ever used, as the system's peak of resident memory does. */
+/* Memory of a rank, predicted: what the parts say they allocate, and a few sizes that were measured.
+ * tests/test_memory.c holds a run to it. Every page counts that was ever used, as the system's peak of resident memory does. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@ enum { MIB = 1 << 20 };
 enum { OPTIMISER_VECTORS = 5, SAVED_VECTORS = 6 };
 /* Products of the CPU back end: rows and ids of a piece of the head; bytes a thread and token of the vocabulary */
 enum { HEAD_ROWS = 256, SAMPLER_BYTES = 36 };
-/* Measured (Open MPI 4.1, HDF5 1.10): program, libraries and an open record; bytes of a loaded tokenizer for each of its
- * file; bytes of a completion while it is judged and written, and of each of its tokens. */
+/* Measured (Open MPI 4.1, HDF5 1.10): program, libraries and an open record; bytes of a loaded tokenizer for each of
+ * its file; bytes of a completion while it is judged and written, and of each of its tokens. */
 static const double PROGRAM = 28.0 * MIB, TOKENIZER = 4.5, COMPLETION = 600, TOKEN = 24;
 
 typedef struct {
@@ -49,7 +49,8 @@ static double scratch_bytes(const plan *p, const rrl_slot_limits *slot) {
 static double group_bytes(const plan *p) {
     const rrl_config *c = p->c;
     const double rows = (double)(c->training.batch_size * c->training.gradient_accumulation_steps);
-    const double asked = p->e->test.questions ? (double)p->e->test.questions->n * (double)c->generation.num_generations : 0;
+    const rrl_questions *test = p->e->test.questions;
+    const double asked = test ? (double)test->n * (double)c->generation.num_generations : 0;
     return p->fleet * max(p->trains ? rows : 0, asked) * (COMPLETION + TOKEN * (double)c->generation.max_tokens);
 }
 
@@ -66,10 +67,10 @@ static double program_bytes(const plan *p) {
 static void say_if_too_large(const plan *p, const rrl_setup *s, double rank) {
     const double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     const double need = rank * s->team->ranks_on_node;
+    const bool could = p->trains && !p->c->training.gradient_checkpointing;
     if (!(need > have)) return;
     printf("note         %d ranks of this machine need %.0f MiB, it has %.0f%s\n", s->team->ranks_on_node, need / MIB,
-           have / MIB,
-           p->trains && !p->c->training.gradient_checkpointing ? ": training.gradient_checkpointing true needs less" : "");
+           have / MIB, could ? ": training.gradient_checkpointing true needs less" : "");
 }
 
 rrl_status rrl_plan_memory(const rrl_setup *s, const rrl_options *o, const rrl_engine *e, rrl_purpose purpose) {

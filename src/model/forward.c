@@ -20,8 +20,8 @@ rrl_tensor rrl_block_of(const rrl_activations *a, int32_t layer, rrl_tensor gate
 }
 
 /* All but x; gate and up of `mlp` rows. */
-static void carve_layer(rrl_layer_activations *l, rrl_carver *carver, const rrl_model_config *c, int64_t rows, int64_t mlp,
-                        bool lse) {
+static void carve_layer(rrl_layer_activations *l, rrl_carver *carver, const rrl_model_config *c, int64_t rows,
+                        int64_t mlp, bool lse) {
     const int64_t q = (int64_t)c->heads * c->head_dim, kv = (int64_t)c->kv_heads * c->head_dim;
     l->q = rrl_carve(carver, rows, q);
     l->k = rrl_carve(carver, rows, kv);
@@ -33,8 +33,8 @@ static void carve_layer(rrl_layer_activations *l, rrl_carver *carver, const rrl_
     l->up = rrl_carve(carver, mlp, c->intermediate);
 }
 
-void rrl_activations_carve(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c, int64_t rows, int64_t block,
-                           int32_t again) {
+void rrl_activations_carve(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c, int64_t rows,
+                           int64_t block, int32_t again) {
     const bool trains = again != RRL_KEEP_NOTHING;
     /* Made again before their use in a backward pass, so one buffer serves all layers. */
     rrl_tensor h = rrl_carve(carver, rows, c->hidden), h2 = rrl_carve(carver, rows, c->hidden);
@@ -138,7 +138,8 @@ static rrl_status attend(pass *p, int32_t layer) {
 static rrl_status gates(pass *p, int32_t layer, int64_t first, int64_t n) {
     const rrl_layer_activations *l = &p->a->layers[layer];
     const rrl_tensor h2 = rrl_tensor_rows(l->h2, first, n), mid = rrl_tensor_rows(l->mid, first, n);
-    const rrl_tensor gate = rrl_block_of(p->a, layer, l->gate, first, n), up = rrl_block_of(p->a, layer, l->up, first, n);
+    const rrl_tensor gate = rrl_block_of(p->a, layer, l->gate, first, n);
+    const rrl_tensor up = rrl_block_of(p->a, layer, l->up, first, n);
     RRL_TRY(p->ops->rms_norm(p->d, h2, mid, p->m->layers[layer].norm_post, p->m->config.rms_eps));
     RRL_TRY(project(p, layer, RRL_MODULE_GATE, gate, h2, first));
     RRL_TRY(project(p, layer, RRL_MODULE_UP, up, h2, first));
@@ -151,7 +152,8 @@ static rrl_status feed_forward(pass *p, int32_t layer, rrl_tensor out) {
     for (int64_t first = 0; first < rows; first += block) {
         const int64_t n = rows - first < block ? rows - first : block;
         RRL_TRY(gates(p, layer, first, n));
-        RRL_TRY(project(p, layer, RRL_MODULE_DOWN, rrl_tensor_rows(out, first, n), rrl_tensor_rows(l->act, 0, n), first));
+        RRL_TRY(project(p, layer, RRL_MODULE_DOWN, rrl_tensor_rows(out, first, n), rrl_tensor_rows(l->act, 0, n),
+                        first));
     }
     return p->ops->add(p->d, out, l->mid);
 }

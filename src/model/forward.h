@@ -5,8 +5,8 @@
 
 #include "model/model_parts.h"
 
-/* Of a training slot, the first `again` layers keep their x alone and are computed again in the backward pass; the others
- * keep all that is not cheap to make again. A rollout keeps nothing. */
+/* Of a training slot, the first `again` layers keep their x alone and are computed again in the backward pass; the
+ * others keep all that is not cheap to make again. A rollout keeps nothing. */
 enum { RRL_KEEP_NOTHING = -1 };
 
 /* What a layer computes; [n_rows, cols]. Buffers that are not kept are shared by layers. */
@@ -48,8 +48,8 @@ int64_t rrl_block_size(int64_t rows, int64_t most);
 
 /** Carve the buffers of `rows` rows, feed-forward parts of at most `block`. a NULL = only count. The us tensors are
  *  carved by rrl_activations_carve_lora. */
-void rrl_activations_carve(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c, int64_t rows, int64_t block,
-                           int32_t again);
+void rrl_activations_carve(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c, int64_t rows,
+                           int64_t block, int32_t again);
 /** us of rank r16: per module, and per layer that keeps it. */
 void rrl_activations_carve_lora(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c, int64_t rows,
                                 int32_t r16, int32_t again);

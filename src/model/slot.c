@@ -32,7 +32,8 @@ static void carve_gradients(rrl_slot_gradients *g, rrl_carver *carver, const rrl
 }
 
 /* Everything but what depends on the adapter's rank; e NULL = only count. */
-static void carve_engine(rrl_slot_engine *e, rrl_carver *carver, const rrl_model_config *c, const rrl_slot_limits *most) {
+static void carve_engine(rrl_slot_engine *e, rrl_carver *carver, const rrl_model_config *c,
+                         const rrl_slot_limits *most) {
     const int64_t rows = most->max_rows, block = block_rows(most);
     const int32_t pool_blocks = rrl_slot_blocks(most->max_rows, most->max_seqs);
     const size_t pool = rrl_kv_block_bytes(c, RRL_F32) / (size_t)c->layers * (size_t)pool_blocks;
@@ -106,7 +107,8 @@ rrl_status rrl_slot_engine_open(rrl_slot_engine **out, rrl_model *m, const rrl_s
     rrl_carver carver = {0}, host = {0}, device = {0};
     const rrl_model_config *c = &m->config;
     if (most->max_rows < 2 || most->max_seqs < 1 || most->again < 0)
-        return RRL_FAIL(RRL_ERR_INTERNAL, "a slot engine of %d rows and %d completions", most->max_rows, most->max_seqs);
+        return RRL_FAIL(RRL_ERR_INTERNAL, "a slot engine of %d rows and %d completions", most->max_rows,
+                        most->max_seqs);
     RRL_GOTO(rrl_alloc(&e, 1, sizeof *e, "slot engine"));
     e->m = m;
     e->most = *most;
@@ -173,8 +175,8 @@ static rrl_status score(rrl_slot_engine *e, int64_t first, bool entropy) {
     rrl_device *d = e->m->device;
     rrl_slot_scores(e, first);
     RRL_TRY(d->ops->gather(d, e->scored, e->a.hidden, e->device.score_row + first));
-    return d->ops->lm_score(d, e->logp + first, e->lse + first, entropy ? e->entropy + first : NULL, e->scored, e->m->head,
-                            e->device.target + first, e->device.temperature + first, e->scratch);
+    return d->ops->lm_score(d, e->logp + first, e->lse + first, entropy ? e->entropy + first : NULL, e->scored,
+                            e->m->head, e->device.target + first, e->device.temperature + first, e->scratch);
 }
 
 rrl_status rrl_slot_forward(rrl_slot_engine *e, float *logp, float *entropy, const rrl_slot *s,

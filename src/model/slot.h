@@ -26,13 +26,13 @@ enum { RRL_SLOT_MIB = 1280 };
 /* What an engine has room for, and how it uses it: none of this is visible in a bit. */
 typedef struct {
     int32_t max_rows, max_seqs; /* prompt + completion tokens, and completions, of the largest slot */
-    int32_t again;              /* layers, from the first, that keep their input alone: the rest of them is computed again
-                                   in the backward pass */
+    int32_t again;              /* layers, from the first, that keep their input alone: the rest of them is computed
+                                   again in the backward pass */
     int32_t block_rows;         /* rows whose feed-forward part or logits are made at a time; 0 = RRL_BLOCK_ROWS */
 } rrl_slot_limits;
 
-/* Holds activations of one slot. Buffers of a row: the widest ones (feed-forward, head) for a block of rows only. In a layer
- * that is computed again a row keeps hidden floats; in another all activations but those that norms and SwiGLU give again. */
+/* Holds activations of one slot. The widest buffers (feed-forward, head) are for a block of rows only. Of a layer that is
+ * computed again a row keeps hidden floats; of another all but what norms and SwiGLU give again. */
 typedef struct rrl_slot_engine rrl_slot_engine;
 rrl_status rrl_slot_engine_open(rrl_slot_engine **out, rrl_model *m, const rrl_slot_limits *most);
 void rrl_slot_engine_close(rrl_slot_engine **e);
@@ -40,8 +40,8 @@ const rrl_slot_limits *rrl_slot_engine_limits(const rrl_slot_engine *e);
 /** Bytes it holds once it has seen an adapter of this rank; 0 = none yet. */
 size_t rrl_slot_engine_bytes(const rrl_model_config *c, const rrl_slot_limits *most, int32_t rank);
 
-/** most->again: the fewest layers computed again so that an engine takes at most `bytes` with an adapter of this rank; all
- *  layers where even that is more. */
+/** most->again: the fewest layers computed again so that an engine takes at most `bytes` with an adapter of this rank;
+ *  all layers where even that is more. */
 void rrl_slot_fit(rrl_slot_limits *most, const rrl_model_config *c, int32_t rank, size_t bytes);
 
 /** logp and entropy (nats; may be NULL) of every completion token, host [sum n_tokens], natural log at the slot's

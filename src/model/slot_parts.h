@@ -59,7 +59,7 @@ void rrl_slot_index_carve(rrl_slot_index *index, rrl_carver *carver, int32_t max
 int32_t rrl_slot_blocks(int32_t max_rows, int32_t max_seqs);
 /** Block table columns. */
 int32_t rrl_slot_stride(int32_t max_rows);
-/** How many scores from `first` on the next call of a head's op takes, with e->scored, its gradient and e->scratch set to
+/** How many scores from `first` on the next call of a head's op takes; sets e->scored, its gradient and e->scratch to
  * that many rows. */
 int64_t rrl_slot_scores(rrl_slot_engine *e, int64_t first);
 /** Check a slot against the engine and the model and fill e->host; sets the counts in e->forward and

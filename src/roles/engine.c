@@ -20,7 +20,8 @@ rrl_adapter_spec rrl_engine_adapter_spec(const rrl_config *config) {
 rrl_slot_limits rrl_engine_slot_limits(const rrl_engine *e, const rrl_config *config) {
     const rrl_training_config *t = &config->training;
     const int32_t rows = (int32_t)(t->slot_rows > 0 ? t->slot_rows : config->generation.num_generations);
-    rrl_slot_limits most = {.max_rows = e->train.longest + rows * (int32_t)config->generation.max_tokens, .max_seqs = rows};
+    rrl_slot_limits most = {.max_rows = e->train.longest + rows * (int32_t)config->generation.max_tokens,
+                            .max_seqs = rows};
     const size_t memory = t->gradient_checkpointing ? 0 : (size_t)t->activation_memory << 20;
     rrl_slot_fit(&most, &e->dims, (int32_t)t->lora.r, memory);
     return most;
