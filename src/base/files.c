@@ -175,19 +175,28 @@ static rrl_status write_tmp(char **out, const char *path, const void *bytes, siz
     return RRL_OK;
 }
 
+static rrl_status rename_tmp(const char *tmp, const char *path) {
+    if (!rrl_fault("publish.rename") && rename(tmp, path) == 0) return RRL_OK;
+    return RRL_FAIL(RRL_ERR_IO, "%s: cannot be renamed to %s: %s", tmp, path, strerror(errno));
+}
+
 static rrl_status rename_durably(const char *tmp, const char *path) {
-    if (rrl_fault("publish.rename") || rename(tmp, path) != 0)
-        return RRL_FAIL(RRL_ERR_IO, "%s: cannot be renamed to %s: %s", tmp, path, strerror(errno));
+    RRL_TRY(rename_tmp(tmp, path));
     return sync_parent(path);
 }
 
-rrl_status rrl_file_publish(const char *path, const void *bytes, size_t n) {
+rrl_status rrl_file_publish_early(const char *path, const void *bytes, size_t n) {
     char *tmp = NULL;
     RRL_TRY(write_tmp(&tmp, path, bytes, n));
-    rrl_status rc = rename_durably(tmp, path);
-    if (rc != RRL_OK) unlink(tmp); /* gone already if only the folder's fsync failed */
+    rrl_status rc = rename_tmp(tmp, path);
+    if (rc != RRL_OK) unlink(tmp);
     free(tmp);
     return rc;
+}
+
+rrl_status rrl_file_publish(const char *path, const void *bytes, size_t n) {
+    RRL_TRY(rrl_file_publish_early(path, bytes, n));
+    return sync_parent(path);
 }
 
 rrl_status rrl_file_publish_tmp(const char *tmp, const char *path) {

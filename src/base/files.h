@@ -12,6 +12,9 @@
 rrl_status rrl_file_read(char **out, size_t *len, const char *path, size_t max_bytes);
 /** Publish bytes at path: tmp in the same folder, write, fsync, rename, fsync folder. Errors: RRL_ERR_IO. */
 rrl_status rrl_file_publish(const char *path, const void *bytes, size_t n);
+/** As rrl_file_publish, but the name is durable only with the next publish in the same folder: for all but the last of files
+ *  that are complete together. */
+rrl_status rrl_file_publish_early(const char *path, const void *bytes, size_t n);
 /** Publish a finished temporary file: fsync(tmp), rename(tmp, path), fsync(folder). tmp is in path's folder. */
 rrl_status rrl_file_publish_tmp(const char *tmp, const char *path);
 /** Create exclusively, whole and durably; RRL_ERR_BUSY if it exists. */

@@ -36,11 +36,12 @@ static void hear_beats(rrl_watch *w) {
 }
 
 /* Ends the job if another rank has been silent for too long. Silence counts from the start of this wait at the earliest:
- * before, nobody listened. Those who wait give up one after another, so that one of them says so. */
+ * before, nobody listened; and from when this rank itself came back from being stopped. Those who wait give up one after
+ * another, so that one of them says so. */
 static void check_silence(const rrl_watch *w, double start) {
     double allowed = w->timeout_s + STAGGER_S * (w->rank % STAGGERED), t = now();
     for (int r = 0; r < w->size; r++) {
-        double heard = w->ranks[r].heard > start ? w->ranks[r].heard : start;
+        double since = w->woke > start ? w->woke : start, heard = w->ranks[r].heard > since ? w->ranks[r].heard : since;
         if (r != w->rank && t - heard > allowed) give_up(w, r, t - heard);
     }
 }
@@ -50,7 +51,9 @@ void rrl_watch_pause(rrl_watch *w, double start) {
     double lasted = 1e9 * (now() - start);
     long ns = lasted < FIRST_NAP_NS ? FIRST_NAP_NS : lasted < LONGEST_NAP_NS ? (long)lasted : LONGEST_NAP_NS;
     struct timespec t = {0, ns};
+    double lay_down = now();
     nanosleep(&t, NULL);
+    if (now() - lay_down > w->timeout_s / BEATS_PER_TIMEOUT) w->woke = now(); /* signs of life of that time lie unread */
     hear_beats(w);
     rrl_watch_beat(w); /* who waits is alive too: its own peers may be waiting for it in turn */
     check_silence(w, start);

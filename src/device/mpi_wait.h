@@ -21,6 +21,7 @@ typedef struct {
     double timeout_s;
     double beaten; /* clock of the last sign of life given */
     double waited; /* seconds spent waiting so far */
+    double woke;   /* clock when this rank last found that it had been stopped */
 } rrl_watch;
 
 enum { RRL_TAG_HEARTBEAT = 7 };

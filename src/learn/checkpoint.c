@@ -15,37 +15,70 @@
 static const char *const PREFIX[] = {"", "m.", "v."};
 enum { VECTORS = 3, MAX_STATE_BYTES = 1 << 16 };
 
+struct rrl_checkpoint {
+    rrl_train_state state;
+    rrl_buffer in_flight;
+    char digest[RRL_SHA256_HEX];
+    const rrl_trainable *tensors; /* [count], the adapter's */
+    int32_t count;
+    int64_t size;
+    float *vectors; /* [VECTORS, size], host */
+};
+
 static float *vector_of(rrl_learner *l, rrl_adapter *a, int which) {
     return which == 0 ? rrl_adapter_data(a) : rrl_learner_moment(l, which - 1);
 }
 
-static rrl_status tensors_save(const char *path, rrl_learner *l, rrl_adapter *a, rrl_device *d) {
+rrl_status rrl_checkpoint_take(rrl_checkpoint **out, rrl_learner *l, rrl_adapter *a, const rrl_train_state *state,
+                               const rrl_buffer *in_flight, const char *digest) {
     rrl_status rc = RRL_OK;
-    int32_t count = rrl_adapter_count(a);
-    int64_t size = rrl_adapter_size(a);
-    const rrl_trainable *t = rrl_adapter_tensors(a);
-    float *host = NULL;
+    rrl_checkpoint *c = NULL;
+    rrl_device *d = rrl_learner_device(l);
+    RRL_GOTO(rrl_alloc(&c, 1, sizeof *c, "checkpoint"));
+    c->state = *state;
+    c->tensors = rrl_adapter_tensors(a);
+    c->count = rrl_adapter_count(a);
+    c->size = rrl_adapter_size(a);
+    snprintf(c->digest, sizeof c->digest, "%s", digest);
+    RRL_GOTO(rrl_alloc(&c->vectors, (size_t)c->size * VECTORS, sizeof *c->vectors, "checkpoint"));
+    for (int v = 0; v < VECTORS; v++)
+        RRL_GOTO(d->ops->download(d, c->vectors + v * c->size, vector_of(l, a, v), (size_t)c->size * sizeof *c->vectors));
+    if (in_flight->len) RRL_GOTO(rrl_buffer_put(&c->in_flight, in_flight->data, in_flight->len));
+    *out = c;
+    c = NULL;
+done:
+    rrl_checkpoint_free(&c);
+    return rc;
+}
+
+void rrl_checkpoint_free(rrl_checkpoint **c) {
+    if (!*c) return;
+    rrl_buffer_free(&(*c)->in_flight);
+    free((*c)->vectors);
+    free(*c);
+    *c = NULL;
+}
+
+static rrl_status tensors_save(const char *path, const rrl_checkpoint *c) {
+    rrl_status rc = RRL_OK;
+    const rrl_trainable *t = c->tensors;
     rrl_st_write *w = NULL;
     char **names = NULL;
-    RRL_GOTO(rrl_alloc(&host, (size_t)size * VECTORS, sizeof *host, "checkpoint"));
-    RRL_GOTO(rrl_alloc(&w, (size_t)count * VECTORS, sizeof *w, "checkpoint"));
-    RRL_GOTO(rrl_alloc(&names, (size_t)count * VECTORS, sizeof *names, "checkpoint"));
-    for (int v = 0, at = 0; v < VECTORS; v++) {
-        RRL_GOTO(d->ops->download(d, host + v * size, vector_of(l, a, v), (size_t)size * sizeof *host));
-        for (int32_t i = 0; i < count; i++, at++) {
+    RRL_GOTO(rrl_alloc(&w, (size_t)c->count * VECTORS, sizeof *w, "checkpoint"));
+    RRL_GOTO(rrl_alloc(&names, (size_t)c->count * VECTORS, sizeof *names, "checkpoint"));
+    for (int v = 0, at = 0; v < VECTORS; v++)
+        for (int32_t i = 0; i < c->count; i++, at++) {
             rrl_buffer name = {0};
             RRL_GOTO(rrl_buffer_printf(&name, "%s%s", PREFIX[v], t[i].name));
             names[at] = name.data;
-            w[at] = (rrl_st_write){.name = name.data, .data = host + v * size + t[i].offset, .n_dims = 2,
+            w[at] = (rrl_st_write){.name = name.data, .data = c->vectors + v * c->size + t[i].offset, .n_dims = 2,
                                    .dims = {t[i].rows, t[i].cols}};
         }
-    }
-    RRL_GOTO(rrl_safetensors_publish(path, w, count * VECTORS));
+    RRL_GOTO(rrl_safetensors_publish(path, w, c->count * VECTORS));
 done:
-    for (int32_t i = 0; names && i < count * VECTORS; i++) free(names[i]);
+    for (int32_t i = 0; names && i < c->count * VECTORS; i++) free(names[i]);
     free(names);
     free(w);
-    free(host);
     return rc;
 }
 
@@ -150,24 +183,24 @@ done:
     return rc;
 }
 
-rrl_status rrl_checkpoint_save(const char *dir, rrl_learner *l, rrl_adapter *a, const rrl_train_state *state,
-                               const rrl_buffer *in_flight, const char *digest, int64_t keep) {
+rrl_status rrl_checkpoint_write(const rrl_checkpoint *c, const char *dir, int64_t keep) {
     rrl_status rc = RRL_OK;
+    const rrl_train_state *state = &c->state;
     rrl_buffer folder = {0}, tensors = {0}, text = {0}, file = {0}, marker = {0};
     RRL_GOTO(rrl_buffer_printf(&folder, "%s/checkpoints/step-%08lld", dir, (long long)state->step));
     RRL_GOTO(rrl_dir_make(folder.data));
-    RRL_GOTO(rrl_buffer_printf(&tensors, "%s/tensors.safetensors", folder.data));
-    RRL_GOTO(tensors_save(tensors.data, l, a, rrl_learner_device(l)));
     RRL_GOTO(rrl_buffer_printf(&text,
                                "{\"version\": 1, \"digest\": \"%s\", \"step\": %lld, \"updates\": %lld, "
                                "\"num_tokens\": %lld, \"nonfinite\": %lld}\n",
-                               digest, (long long)state->step, (long long)state->updates,
+                               c->digest, (long long)state->step, (long long)state->updates,
                                (long long)state->num_tokens, (long long)state->nonfinite));
     RRL_GOTO(rrl_buffer_printf(&file, "%s/state.json", folder.data));
-    RRL_GOTO(rrl_file_publish(file.data, text.data, text.len));
+    RRL_GOTO(rrl_file_publish_early(file.data, text.data, text.len));
     file.len = 0;
     RRL_GOTO(rrl_buffer_printf(&file, "%s/in_flight.bin", folder.data));
-    RRL_GOTO(rrl_file_publish(file.data, in_flight->data, in_flight->len));
+    RRL_GOTO(rrl_file_publish_early(file.data, c->in_flight.data, c->in_flight.len));
+    RRL_GOTO(rrl_buffer_printf(&tensors, "%s/tensors.safetensors", folder.data));
+    RRL_GOTO(tensors_save(tensors.data, c)); /* with it the names of all three are durable */
     RRL_GOTO(marker_text(&marker, folder.data));
     file.len = 0;
     RRL_GOTO(rrl_buffer_printf(&file, "%s/complete", folder.data));
@@ -179,6 +212,15 @@ done:
     rrl_buffer_free(&text);
     rrl_buffer_free(&file);
     rrl_buffer_free(&marker);
+    return rc;
+}
+
+rrl_status rrl_checkpoint_save(const char *dir, rrl_learner *l, rrl_adapter *a, const rrl_train_state *state,
+                               const rrl_buffer *in_flight, const char *digest, int64_t keep) {
+    rrl_checkpoint *c = NULL;
+    RRL_TRY(rrl_checkpoint_take(&c, l, a, state, in_flight, digest));
+    rrl_status rc = rrl_checkpoint_write(c, dir, keep);
+    rrl_checkpoint_free(&c);
     return rc;
 }
 

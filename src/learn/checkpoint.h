@@ -17,8 +17,16 @@ typedef struct {
     int64_t nonfinite;  /* steps left out so far */
 } rrl_train_state;
 
-/** Save. in_flight: bytes of the groups that are sampled but not yet learnt from (pipeline_depth), or empty. digest is the
- *  run's. Errors: RRL_ERR_IO; the checkpoints before stay whole. */
+/* What a checkpoint holds, taken at one moment: writing it asks neither learner nor device. */
+typedef struct rrl_checkpoint rrl_checkpoint;
+/** in_flight: bytes of the groups that are sampled but not yet learnt from (pipeline_depth), or empty. digest is the run's.
+ *  The adapter outlives the checkpoint. */
+rrl_status rrl_checkpoint_take(rrl_checkpoint **out, rrl_learner *l, rrl_adapter *a, const rrl_train_state *state,
+                               const rrl_buffer *in_flight, const char *digest);
+/** Errors: RRL_ERR_IO; the checkpoints before stay whole. */
+rrl_status rrl_checkpoint_write(const rrl_checkpoint *c, const char *dir, int64_t keep);
+void rrl_checkpoint_free(rrl_checkpoint **c);
+/** Both. */
 rrl_status rrl_checkpoint_save(const char *dir, rrl_learner *l, rrl_adapter *a, const rrl_train_state *state,
                                const rrl_buffer *in_flight, const char *digest, int64_t keep);
 /** Load the newest valid checkpoint; *found false if there is none. skipped counts damaged ones passed over.

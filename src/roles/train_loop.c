@@ -10,13 +10,15 @@
 #include "base/text.h"
 #include "learn/row_report.h"
 #include "learn/schedule.h"
-#include "roles/pace.h"
-#include "roles/step_groups.h"
-#include "roles/session.h"
+#include "roles/recording.h"
+
+/* How far the writing may stay behind: a step and a checkpoint of each session. */
+enum { WAITING_A_SESSION = 2 };
 
 /* What the loop holds of a session: the batch learnt from and, with a pipeline, the one sampled ahead. */
 typedef struct {
     rrl_session *s;
+    rrl_writer *writer; /* recorder */
     rrl_step_groups now, next;
     rrl_training_row row; /* of this step */
     int active;           /* learners with slots */
@@ -156,50 +158,6 @@ static void log_step(rrl_session *s, const rrl_training_row *row, bool finite) {
                   row->reward, row->correct, row->kl, row->grad_norm, row->learning_rate, row->step_time);
 }
 
-/* Recorder: hand groups and row over. A later iteration of a batch has a row only. */
-static rrl_status record(rrl_session *s, rrl_step_groups *b, rrl_training_row *row, bool last_use) {
-    rrl_group **out = NULL;
-    rrl_status rc = RRL_OK;
-    bool first = row->step % s->config->training.num_iterations == 0;
-    RRL_TRY(rrl_alloc(&out, (size_t)s->groups, sizeof *out, "groups to record"));
-    for (int32_t g = 0; first && g < s->groups; g++) {
-        if (last_use) {
-            out[g] = b->groups[g];
-            b->groups[g] = NULL;
-            continue;
-        }
-        char *bytes = NULL;
-        size_t n = 0;
-        RRL_GOTO(rrl_group_pack(&bytes, &n, b->groups[g]));
-        rc = rrl_group_unpack(&out[g], bytes, n);
-        free(bytes);
-        if (rc != RRL_OK) goto done;
-    }
-    RRL_GOTO(rrl_recorder_step(s->recorder, out, first ? s->groups : 0, row));
-done:
-    for (int32_t g = 0; rc != RRL_OK && g < s->groups; g++) rrl_group_free(&out[g]);
-    free(out);
-    return rc;
-}
-
-static rrl_status save(loop *l) {
-    rrl_session *s = l->s;
-    double began = rrl_clock();
-    rrl_buffer in_flight = {0};
-    rrl_status rc = RRL_OK;
-    if (!s->recorder) return RRL_OK;
-    if (l->now.step == s->state.step) RRL_GOTO(rrl_step_groups_pack(&in_flight, &l->now, s));
-    RRL_GOTO(rrl_recorder_flush(s->recorder));
-    RRL_GOTO(rrl_checkpoint_save(s->spec->dir, s->learner, s->adapter, &s->state, &in_flight, s->digest,
-                                 s->config->records.keep_checkpoints));
-    rrl_session_focus(s);
-    rrl_event(s->team->log, RRL_LOG_INFO, "checkpoint", "next_step=%lld", (long long)s->state.step);
-    rrl_pace_save(&l->pace, rrl_clock() - began);
-done:
-    rrl_buffer_free(&in_flight);
-    return rc;
-}
-
 /* With a pipeline the batch after this one is sampled while this one is learnt from, with the adapter from before the
  * update: step s has version s - 1 exactly. Pure generators and verifiers work beside pure learners; a rank with all
  * roles does one after the other, and the bits are the same. */
@@ -255,7 +213,7 @@ static rrl_status end_step(loop *l, const double idle[3], double step_s, double 
         row->idle_learners = idle[2];
         row->peak_memory = rrl_peak_memory();
         log_step(s, row, l->finite);
-        rc = record(s, &l->now, row, s->config->training.num_iterations == 1);
+        rc = rrl_record_step(l->writer, s, &l->now, row, s->config->training.num_iterations == 1);
     }
     advance(l);
     return rc;
@@ -328,11 +286,12 @@ static void leave_if_nonfinite(rrl_session *s, bool alone) {
 
 /* Checkpoint of a session where one is due. Recorder's rank writes; the others pass. */
 static rrl_status save_if_due(loop *l, bool stop) {
-    const rrl_session *s = l->s;
+    rrl_session *s = l->s;
     const rrl_training_config *c = &s->config->training;
     bool due = c->save_steps > 0 && s->state.step % c->save_steps == 0;
-    if (s->outcome != RRL_OK || !first_use(s)) return RRL_OK;
-    return stop || due || s->state.step == c->max_steps ? save(l) : RRL_OK;
+    if (!l->writer || s->outcome != RRL_OK || !first_use(s)) return RRL_OK;
+    if (!stop && !due && s->state.step < c->max_steps) return RRL_OK;
+    return rrl_record_checkpoint(l->writer, s, l->now.step == s->state.step ? &l->now : NULL, &l->pace);
 }
 
 /* After a step: pace, sessions that leave, checkpoints, and the wish to stop. */
@@ -347,6 +306,8 @@ static rrl_status after_step(const crew *all, double seconds) {
     }
     RRL_TRY(stop_asked(&why, all->team, &all->l[0]->pace));
     for (int i = 0; rc == RRL_OK && i < all->n; i++) rc = save_if_due(all->l[i], why != NULL);
+    rrl_writer *writer = all->l[0]->writer;
+    if (writer && why && rc == RRL_OK) rc = rrl_writer_drain(writer, &all->team->watch);
     RRL_TRY(rrl_team_agree(all->team, rc, "checkpoint"));
     bool last = true;
     for (int i = 0; i < all->n; i++) {
@@ -372,11 +333,15 @@ static rrl_status open_loops(loop *l, rrl_session *const *s, int n, crew *crews)
 rrl_status rrl_train_loop(rrl_session *const *s, int n) {
     rrl_status rc = RRL_OK;
     rrl_progress *bar = NULL;
+    rrl_writer *writer = NULL;
     loop *l = NULL;
     crew crews[3] = {{0}}, *all = &crews[0];
     rrl_team *t = s[0]->team;
     RRL_TRY(rrl_alloc(&l, (size_t)n, sizeof *l, "fleet"));
-    RRL_GOTO(rrl_team_agree(t, open_loops(l, s, n, crews), "before training"));
+    if (s[0]->recorder) rc = rrl_writer_open(&writer, WAITING_A_SESSION * n);
+    if (rc == RRL_OK) rc = open_loops(l, s, n, crews);
+    RRL_GOTO(rrl_team_agree(t, rc, "before training"));
+    for (int i = 0; i < n; i++) l[i].writer = writer;
     /* learners alone hold groups in flight; all leave them out */
     for (int i = 0; i < n; i++) RRL_GOTO(rrl_team_max(t, &l[i].now.step, 1));
     if (s[0]->recorder) RRL_GOTO(open_bar(&bar, l, n));
@@ -386,13 +351,17 @@ rrl_status rrl_train_loop(rrl_session *const *s, int n) {
         all->n = 0;
         for (int i = 0; i < n; i++)
             if (!done_training(s[i])) crew_add(all, &l[i], &l[i].now);
-        if (all->n == 0) break;
+        if (all->n == 0) {
+            RRL_GOTO(rrl_team_agree(t, writer ? rrl_writer_drain(writer, &t->watch) : RRL_OK, "training recorded"));
+            break;
+        }
         RRL_GOTO(rrl_team_agree(t, one_step(all, &crews[1], &crews[2]), "end of step"));
         rrl_progress_add(bar, all->n, "");
         RRL_GOTO(after_step(all, rrl_clock() - began));
     }
 done:
     rrl_progress_close(&bar);
+    rrl_writer_close(&writer, &t->watch); /* also after a failure: what was put before is written */
     for (int i = 0; i < 3; i++) crew_close(&crews[i]);
     for (int i = 0; i < n; i++)
         if (l[i].s) loop_close(&l[i]);
