@@ -89,6 +89,23 @@ static void test_round_trip(void) {
     free(again);
 }
 
+/* What a learner gets that does not learn from the group: rows and counts, nothing that they count. */
+static void test_rows_alone(void) {
+    rrl_group *g = make_part(8, 1, 4), *back = NULL;
+    char *bytes = NULL;
+    size_t len = 0;
+    CHECK_OK(rrl_group_pack_rows(&bytes, &len, g));
+    CHECK_EQ_INT(len, 72 + 4 * 72);
+    CHECK_OK(rrl_group_unpack_rows(&back, bytes, len));
+    CHECK_EQ_INT(memcmp(&back->head, &g->head, sizeof g->head), 0);
+    CHECK_EQ_INT(memcmp(back->rows, g->rows, 4 * sizeof *g->rows), 0);
+    CHECK(!back->tokens && !back->logprobs && !back->text && !back->verdicts);
+    CHECK_STATUS(rrl_group_unpack(&(rrl_group *){NULL}, bytes, len), RRL_ERR_COMM); /* not a whole group */
+    rrl_group_free(&back);
+    rrl_group_free(&g);
+    free(bytes);
+}
+
 static void test_unjudged(void) {
     rrl_group *g = NULL, *back = NULL;
     char *bytes = NULL;
@@ -107,17 +124,18 @@ static void test_unjudged(void) {
 
 /* Every byte changed in several ways, every length: refused or unpacked, never a crash (run under the
  * sanitizers). */
-static void test_damage(void) {
+static void test_damage(rrl_status (*pack)(char **, size_t *, const rrl_group *),
+                        rrl_status (*unpack)(rrl_group **, const char *, size_t)) {
     static const unsigned char MASKS[] = {0x01, 0x80, 0xff, 0x55};
     rrl_group *g = make_part(8, 1, 4), *back = NULL;
     char *bytes = NULL;
     size_t len = 0;
     int refused = 0;
-    CHECK_OK(rrl_group_pack(&bytes, &len, g));
+    CHECK_OK(pack(&bytes, &len, g));
     for (size_t i = 0; i < len; i++)
         for (size_t m = 0; m < sizeof MASKS; m++) {
             bytes[i] ^= (char)MASKS[m];
-            rrl_status rc = rrl_group_unpack(&back, bytes, len);
+            rrl_status rc = unpack(&back, bytes, len);
             CHECK(rc == RRL_OK || rc == RRL_ERR_COMM);
             refused += rc != RRL_OK;
             rrl_group_free(&back);
@@ -127,13 +145,13 @@ static void test_damage(void) {
     for (size_t n = 0; n < len; n++) {
         char *cut = malloc(n + 1); /* its own block, so that reading past it shows */
         memcpy(cut, bytes, n);
-        CHECK_STATUS(rrl_group_unpack(&back, cut, n), RRL_ERR_COMM);
+        CHECK_STATUS(unpack(&back, cut, n), RRL_ERR_COMM);
         free(cut);
     }
     char *longer = malloc(len + 1);
     memcpy(longer, bytes, len);
     longer[len] = 0;
-    CHECK_STATUS(rrl_group_unpack(&back, longer, len + 1), RRL_ERR_COMM);
+    CHECK_STATUS(unpack(&back, longer, len + 1), RRL_ERR_COMM);
     free(longer);
     rrl_group_free(&g);
     free(bytes);
@@ -182,7 +200,9 @@ static void test_join(void) {
 int main(void) {
     test_round_trip();
     test_unjudged();
-    test_damage();
+    test_rows_alone();
+    test_damage(rrl_group_pack, rrl_group_unpack);
+    test_damage(rrl_group_pack_rows, rrl_group_unpack_rows);
     test_pack_refuses();
     test_join();
     return CHECK_DONE();

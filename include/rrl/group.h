@@ -108,5 +108,9 @@ rrl_status rrl_group_join(rrl_group **out, rrl_group *const *parts, int32_t n_pa
  *  things. Errors: RRL_ERR_COMM (damaged). */
 rrl_status rrl_group_pack(char **bytes, size_t *len, const rrl_group *g);
 rrl_status rrl_group_unpack(rrl_group **out, const char *bytes, size_t len);
+/** The same of head and rows alone: all that rewards, advantages and the training row need. Unpacked, tokens, log-probs,
+ *  text and verdicts are NULL, whatever the head counts: such a group is read no further, and not packed. */
+rrl_status rrl_group_pack_rows(char **bytes, size_t *len, const rrl_group *g);
+rrl_status rrl_group_unpack_rows(rrl_group **out, const char *bytes, size_t len);
 
 #endif

@@ -81,9 +81,51 @@ rrl_status rrl_group_pack(char **bytes, size_t *len, const rrl_group *g) {
     return RRL_OK;
 }
 
+rrl_status rrl_group_pack_rows(char **bytes, size_t *len, const rrl_group *g) {
+    const size_t rows = (size_t)g->head.count * sizeof *g->rows;
+    char *b = NULL;
+    RRL_TRY(check_group(&g->head, g->rows, RRL_ERR_INTERNAL));
+    RRL_TRY(rrl_alloc(&b, sizeof g->head + rows, 1, "packed rows"));
+    put(put(b, &g->head, sizeof g->head), g->rows, rows);
+    *bytes = b;
+    *len = sizeof g->head + rows;
+    return RRL_OK;
+}
+
 static const char *take(void *to, const char *from, size_t n) {
     if (n) memcpy(to, from, n);
     return from + n;
+}
+
+/* The head, of a version that is known. */
+static rrl_status take_head(rrl_group_head *h, const char *bytes, size_t len) {
+    if (len < sizeof *h)
+        return RRL_FAIL(RRL_ERR_COMM, "group of %zu bytes: its head alone has %zu", len, sizeof *h);
+    take(h, bytes, sizeof *h);
+    if (h->version == RRL_GROUP_VERSION) return RRL_OK;
+    return RRL_FAIL(RRL_ERR_COMM, "group in wire format %u, expected %d; all ranks must run the same program", h->version,
+                    RRL_GROUP_VERSION);
+}
+
+rrl_status rrl_group_unpack_rows(rrl_group **out, const char *bytes, size_t len) {
+    rrl_status rc = RRL_OK;
+    rrl_group *g = NULL;
+    rrl_group_head h;
+    size_t body = 0;
+    RRL_TRY(take_head(&h, bytes, len));
+    RRL_TRY(body_bytes(&body, &h, PTRDIFF_MAX / 2, RRL_ERR_COMM));
+    if ((len - sizeof h) / sizeof *g->rows != (size_t)h.count || (len - sizeof h) % sizeof *g->rows != 0)
+        return RRL_FAIL(RRL_ERR_COMM, "rows of question %d: %zu bytes arrived, its head says %d rows", h.question, len,
+                        h.count);
+    RRL_GOTO(rrl_group_create(&g, h.count, 0));
+    g->head = h;
+    take(g->rows, bytes + sizeof h, (size_t)h.count * sizeof *g->rows);
+    RRL_GOTO(check_group(&h, g->rows, RRL_ERR_COMM));
+    *out = g;
+    g = NULL;
+done:
+    rrl_group_free(&g);
+    return rc;
 }
 
 rrl_status rrl_group_unpack(rrl_group **out, const char *bytes, size_t len) {
@@ -91,13 +133,8 @@ rrl_status rrl_group_unpack(rrl_group **out, const char *bytes, size_t len) {
     rrl_group *g = NULL;
     rrl_group_head h;
     size_t body = 0;
-    if (len < sizeof h)
-        return RRL_FAIL(RRL_ERR_COMM, "group of %zu bytes: its head alone has %zu", len, sizeof h);
-    const char *p = take(&h, bytes, sizeof h);
-    if (h.version != RRL_GROUP_VERSION)
-        return RRL_FAIL(RRL_ERR_COMM,
-                        "group in wire format %u, expected %d; all ranks must run the same program",
-                        h.version, RRL_GROUP_VERSION);
+    RRL_TRY(take_head(&h, bytes, len));
+    const char *p = bytes + sizeof h;
     RRL_GOTO(body_bytes(&body, &h, len, RRL_ERR_COMM));
     if (sizeof h + body != len) {
         rc = RRL_FAIL(RRL_ERR_COMM, "group of question %d: %zu bytes arrived, its head says %zu", h.question,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "learn/learner.h"
 #include "rrl/shape.h"
 
 struct rrl_judge {
@@ -110,9 +111,20 @@ static rrl_status pile_put(rrl_group **whole, pile *p, rrl_group **part) {
     return rrl_group_join(whole, p->part, p->n);
 }
 
-static rrl_status pass_on(rrl_team *team, rrl_mailbox *scored, rrl_group **g, bool to_recorder) {
-    if (to_recorder) return rrl_mailbox_send(scored, team->recorder, g);
-    return rrl_mailbox_send_all(scored, &team->learners, g);
+/* The recorder writes all of a group and a learner with slots of it trains on its tokens; for advantages and the training
+ * row the others need rewards and lengths. */
+static rrl_status pass_on(rrl_team *team, rrl_mailbox *scored, rrl_group **g, const rrl_expected *x) {
+    const rrl_role *to = &team->learners;
+    bool *whole = NULL;
+    RRL_TRY(rrl_alloc(&whole, (size_t)to->n, sizeof *whole, "learners"));
+    for (int i = 0; i < to->n; i++) {
+        int32_t first, n, active, slot = (*g)->head.slot * x->slots_a_group;
+        rrl_learner_share(&first, &n, &active, x->n_groups * x->slots_a_group, to->n, i);
+        whole[i] = to->rank[i] == team->recorder || (first < slot + x->slots_a_group && slot < first + n);
+    }
+    rrl_status rc = rrl_mailbox_send_all(scored, to, whole, g);
+    free(whole);
+    return rc;
 }
 
 /* Piles of the runs, one after the other; open counts this rank's groups. */
@@ -157,7 +169,7 @@ rrl_status rrl_judge_step(rrl_team *team, rrl_engine *engine, rrl_mailbox *parts
         if (!whole) continue;
         const rrl_expected *x = &expected[whole->head.run];
         RRL_GOTO(rrl_judge_group(x->judge, whole, &x->pool->questions->rows[whole->head.question], engine->tokenizer));
-        RRL_GOTO(pass_on(team, scored, &whole, to_recorder));
+        RRL_GOTO(to_recorder ? rrl_mailbox_send(scored, team->recorder, &whole) : pass_on(team, scored, &whole, x));
         team->work.groups_judged++;
         rrl_watch_beat(&team->watch);
         open--;

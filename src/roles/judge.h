@@ -17,10 +17,11 @@ typedef struct {
     rrl_judge *judge;
     const rrl_pool *pool;
     int32_t n_groups, group_size;
+    int32_t slots_a_group; /* of training: who learns from which group; 0 in an evaluation */
 } rrl_expected;
 
-/** Receive the parts of this rank's groups of n runs (head.run is their place), judge each when whole, and send it to all
- *  learners, or with to_recorder to the recorder alone. Local. */
+/** Receive the parts of this rank's groups of n runs (head.run is their place), judge each when whole, and send it to the
+ *  recorder and, but for to_recorder, to all learners: whole to those that learn from it, its rows to the others. Local. */
 rrl_status rrl_judge_step(rrl_team *team, rrl_engine *engine, rrl_mailbox *parts, rrl_mailbox *scored,
                           const rrl_expected *expected, int32_t n, bool to_recorder);
 

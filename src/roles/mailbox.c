@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-enum { TAG_HEAD = 1, TAG_BODY = 2, HEAD_VERSION = 1, KIND_GROUP = 0, KIND_ERROR = 1, CHUNK_BYTES = 1 << 28 };
+enum { TAG_HEAD = 1, TAG_BODY = 2, HEAD_VERSION = 2, KIND_GROUP = 0, KIND_ERROR = 1, KIND_ROWS = 2, CHUNK_BYTES = 1 << 28 };
 static const int64_t MOST_BYTES = (int64_t)1 << 40;
 
 typedef struct {
@@ -138,25 +138,25 @@ static rrl_status keep(rrl_mailbox *m, rrl_group **g) {
     return RRL_OK;
 }
 
-static rrl_status send_copy(rrl_mailbox *m, int to, const rrl_group *g) {
+static rrl_status send_copy(rrl_mailbox *m, int to, const rrl_group *g, bool whole) {
     char *bytes = NULL;
     size_t n = 0;
-    RRL_TRY(rrl_group_pack(&bytes, &n, g));
-    return post(m, to, KIND_GROUP, bytes, n);
+    RRL_TRY(whole ? rrl_group_pack(&bytes, &n, g) : rrl_group_pack_rows(&bytes, &n, g));
+    return post(m, to, whole ? KIND_GROUP : KIND_ROWS, bytes, n);
 }
 
 rrl_status rrl_mailbox_send(rrl_mailbox *m, int to, rrl_group **g) {
     if (to == m->team->rank) return keep(m, g);
-    RRL_TRY(send_copy(m, to, *g));
+    RRL_TRY(send_copy(m, to, *g, true));
     rrl_group_free(g);
     return RRL_OK;
 }
 
-rrl_status rrl_mailbox_send_all(rrl_mailbox *m, const rrl_role *to, rrl_group **g) {
+rrl_status rrl_mailbox_send_all(rrl_mailbox *m, const rrl_role *to, const bool *whole, rrl_group **g) {
     bool mine = false;
     for (int i = 0; i < to->n; i++) {
         if (to->rank[i] == m->team->rank) mine = true;
-        else RRL_TRY(send_copy(m, to->rank[i], *g));
+        else RRL_TRY(send_copy(m, to->rank[i], *g, whole[i]));
     }
     if (mine) return keep(m, g);
     rrl_group_free(g);
@@ -198,7 +198,9 @@ static rrl_status receive_one(rrl_mailbox *m, rrl_group **g) {
     }
     RRL_GOTO(rrl_alloc(&bytes, (size_t)h.bytes, 1, "received group"));
     RRL_GOTO(body_receive(m, bytes, (size_t)h.bytes, st.MPI_SOURCE));
-    if (!old) RRL_GOTO(rrl_group_unpack(g, bytes, (size_t)h.bytes));
+    if (!old)
+        RRL_GOTO(h.kind == KIND_ROWS ? rrl_group_unpack_rows(g, bytes, (size_t)h.bytes)
+                                     : rrl_group_unpack(g, bytes, (size_t)h.bytes));
 done:
     free(bytes);
     return rc;

@@ -12,8 +12,9 @@ rrl_status rrl_mailbox_open(rrl_mailbox **out, rrl_team *team);
 void rrl_mailbox_close(rrl_mailbox **m);
 /** Move *g to team rank `to`; *g is NULL afterwards. Does not wait for the receiver. */
 rrl_status rrl_mailbox_send(rrl_mailbox *m, int to, rrl_group **g);
-/** Send a copy to every rank of a role but keep one send as a move; *g is NULL afterwards. */
-rrl_status rrl_mailbox_send_all(rrl_mailbox *m, const rrl_role *to, rrl_group **g);
+/** Send a copy to every rank of a role, where not whole [to->n] of head and rows alone (rrl_group_pack_rows); this rank's own
+ *  is the group itself, moved. *g is NULL afterwards. */
+rrl_status rrl_mailbox_send_all(rrl_mailbox *m, const rrl_role *to, const bool *whole, rrl_group **g);
 /** Tell a rank that waits for groups that none will come: its receive fails and names this rank. */
 void rrl_mailbox_send_error(rrl_mailbox *m, int to);
 /** The next group from anyone. RRL_ERR_COMM with team->peer_failed set when a peer sent an error. */

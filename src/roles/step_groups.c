@@ -70,8 +70,11 @@ static rrl_status judge(rrl_session *const *s, int n) {
     rrl_team *t = s[0]->team;
     int32_t places = s[n - 1]->place + 1; /* places ascend */
     RRL_TRY(rrl_alloc(&e, (size_t)places, sizeof *e, "groups expected"));
-    for (int i = 0; i < n; i++)
-        e[s[i]->place] = (rrl_expected){s[i]->judge, &s[i]->engine->train, s[i]->groups, s[i]->group_size};
+    for (int i = 0; i < n; i++) {
+        const int32_t rows = (int32_t)s[i]->config->training.slot_rows;
+        e[s[i]->place] = (rrl_expected){s[i]->judge, &s[i]->engine->train, s[i]->groups, s[i]->group_size,
+                                        rows > 0 ? s[i]->group_size / rows : 1};
+    }
     rrl_status rc = rrl_judge_step(t, s[0]->engine, t->parts, t->scored, e, places, false);
     free(e);
     return rc;
