@@ -52,6 +52,13 @@ static int run(program_end *e, const char *before, const char *rest) {
     return code;
 }
 
+/* The digest of a run that nobody disturbs, without which nothing can be compared. */
+static void undisturbed(char digest[65], const char *name, const char *rest) {
+    char all[256];
+    snprintf(all, sizeof all, "%s %s", name, rest);
+    if (!CHECK_EQ_INT(run(NULL, "", all), 0) || !CHECK_OK(rrl_record_digest(digest, in(name)))) exit(CHECK_DONE());
+}
+
 static bool wait_for(const char *path, double seconds) {
     double until = program_clock() + seconds;
     while (!program_exists(path) && program_clock() < until) program_sleep(0.002);
@@ -227,19 +234,35 @@ static void test_stop_mpirun(void) {
     program_remove(in("out"));
 }
 
-/* After the last step there is nothing to stop: the run ends as if nobody had asked. */
-static void test_late_signal(void) {
-    program_end e;
-    pid_t p = start("", "out " SHORT "generation.num_generations=32 training.batch_size=64 dataset.limit=64");
-    wait_for(in("out/checkpoints/step-00000006/complete"), 60);
-    kill(p, SIGTERM);
-    program_wait(&e, p, in("log"), 60);
-    CHECK_EQ_INT(e.code, 0);
-    CHECK_EQ_INT(program_lines(e.err, "rrl: error: "), 0);
-    CHECK_EQ_INT(program_count(e.out, " complete in "), 1);
-    check_run_json("out", "complete", 1);
-    program_end_free(&e);
-    program_remove(in("out"));
+/* A signal ends an evaluation where it stands, on whichever rank it arrives; the same command makes it again. */
+static void test_stop_in_evaluation(void) {
+#define MANY SHORT "generation.num_generations=32 training.batch_size=64 dataset.limit=64 "
+    static const struct {
+        const char *before, *settings;
+        int number, rank;
+    } CASES[] = {{"", "out " MANY, SIGTERM, -1},
+                 {"mpirun -n 2", "out " MANY, SIGUSR2, 1},
+                 {"mpirun -n 3", "out " MANY SPLIT, SIGUSR2, 0}};
+    char want_many[65];
+    undisturbed(want_many, "plain-many", MANY);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        program_end e;
+        pid_t ranks[8], p = start(CASES[i].before, CASES[i].settings);
+        wait_for(in("out/checkpoints/step-00000006/complete"), 60);
+        int n = program_children(ranks, 8, p);
+        if (CHECK(n > CASES[i].rank)) kill(CASES[i].rank < 0 ? p : ranks[CASES[i].rank], CASES[i].number);
+        program_wait(&e, p, in("log"), 60);
+        int good = CHECK_EQ_INT(e.code, 4);
+        good &= CHECK_EQ_INT(program_lines(e.err, "rrl: error: stopped by a signal in the evaluation"), 1);
+        good &= CHECK_EQ_INT(program_lines(e.err, "rrl: error: "), 1);
+        good &= CHECK(!program_exists(in("out/lock")) && !program_exists(in("out/run.h5")));
+        good &= check_run_json("out", "checkpointed", 1);
+        if (!good) fprintf(stderr, "  %s %s\n%s\n", CASES[i].before, CASES[i].settings, e.err);
+        program_end_free(&e);
+        CHECK_EQ_INT(run(NULL, "", "out " MANY), 0);
+        check_complete("out", want_many);
+        program_remove(in("out"));
+    }
 }
 
 /* Who asks twice does not want to wait. */
@@ -388,12 +411,6 @@ static void test_killed_study(void) {
 
 /* --- all */
 
-static void undisturbed(char digest[65], const char *name, const char *rest) {
-    char all[256];
-    snprintf(all, sizeof all, "%s %s", name, rest);
-    if (!CHECK_EQ_INT(run(NULL, "", all), 0) || !CHECK_OK(rrl_record_digest(digest, in(name)))) exit(CHECK_DONE());
-}
-
 int main(int argc, char **argv) {
     program_folder(folder, "test_resume");
     double begun = program_clock();
@@ -412,7 +429,7 @@ int main(int argc, char **argv) {
         test_kill_at("publish.rename", 1, 3);
         test_kill_at("publish.folder", 2, 7);
         test_kill_at("publish.write", 3, 7);
-        test_late_signal();
+        test_stop_in_evaluation();
         test_second_term();
         test_damaged_checkpoint();
         test_named_checkpoint();

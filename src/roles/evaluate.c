@@ -25,7 +25,7 @@ static rrl_status generate(evaluation *e, int n, const int32_t *questions) {
         g[i] = (rrl_generation){.run = i, .pool = &s->engine->test, .questions = questions, .n_groups = e[i].n,
                                 .group_size = s->group_size, .purpose = rrl_rng_evaluation(NAME),
                                 .policy_version = s->state.updates, .seed = (uint64_t)s->config->seed,
-                                .sampling = rrl_sampling_of(s->config), .adapter = s->adapter};
+                                .sampling = rrl_sampling_of(s->config), .adapter = s->adapter, .stops = true};
     }
     if (rc == RRL_OK) rc = rrl_generate(t, e[0].s->engine, t->parts, g, n);
     if (rc != RRL_OK)
@@ -39,7 +39,7 @@ static rrl_status judge(evaluation *e, int n) {
     rrl_expected *x = NULL;
     RRL_TRY(rrl_alloc(&x, (size_t)n, sizeof *x, "evaluations"));
     for (int i = 0; i < n; i++)
-        x[i] = (rrl_expected){e[i].s->judge, &e[i].s->engine->test, e[i].n, e[i].s->group_size};
+        x[i] = (rrl_expected){e[i].s->judge, &e[i].s->engine->test, e[i].n, e[i].s->group_size, 0};
     rrl_status rc = rrl_judge_step(t, e[0].s->engine, t->parts, t->scored, x, n, true);
     free(x);
     return rc;
@@ -151,6 +151,20 @@ static rrl_status fill(evaluation *e, int n, evaluation *fresh, int *n_fresh) {
     return *n_fresh > 0 ? make_groups(fresh, *n_fresh) : RRL_OK;
 }
 
+/* A signal ends an evaluation where it stands: with a large model it takes longer than a cluster waits. What was generated is
+ * given up; the same command makes it again, with the same bits. The rank that stopped told those that wait for its parts, so
+ * they failed too, and all return RRL_ERR_REQUEUE. */
+static rrl_status agree_filled(rrl_team *t, rrl_status mine) {
+    bool stop = false;
+    RRL_TRY(rrl_team_stop(t, &stop));
+    if (stop && mine == RRL_ERR_COMM && t->peer_failed) mine = RRL_ERR_REQUEUE;
+    if (mine == RRL_ERR_REQUEUE) t->peer_failed = false;
+    rrl_status rc = rrl_team_agree(t, mine, "end of evaluation");
+    if (rc == RRL_ERR_REQUEUE)
+        rc = RRL_FAIL(rc, "stopped by a signal in the evaluation, which begins again when the same command continues");
+    return rc;
+}
+
 rrl_status rrl_evaluate(rrl_session *const *s, int n) {
     rrl_status rc = RRL_OK;
     evaluation *e = NULL;
@@ -161,7 +175,7 @@ rrl_status rrl_evaluate(rrl_session *const *s, int n) {
         e[i] = (evaluation){s[i], NULL, (int32_t)s[i]->engine->test.questions->n};
         RRL_GOTO(rrl_alloc(&e[i].groups, (size_t)e[i].n, sizeof *e[i].groups, "evaluation groups"));
     }
-    RRL_GOTO(rrl_team_agree(t, fill(e, n, e + n, &n_fresh), "end of evaluation"));
+    RRL_GOTO(agree_filled(t, fill(e, n, e + n, &n_fresh)));
     for (int i = 0; i < n; i++)
         RRL_GOTO(rrl_team_agree(t, s[i]->recorder ? record(&e[i]) : RRL_OK, "evaluation recorded"));
 done:

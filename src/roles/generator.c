@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/signals.h"
 #include "roles/fixture.h"
 
 /* A part of one of the runs. */
@@ -38,7 +39,8 @@ static void fill_head(rrl_group *group, const task *t) {
     group->head.first = part->first;
 }
 
-static rrl_status send_part(rrl_team *team, rrl_mailbox *parts, rrl_group **group) {
+static rrl_status send_part(rrl_team *team, rrl_mailbox *parts, rrl_group **group, const rrl_generation *g) {
+    if (g->stops && rrl_signal_stop()) return RRL_FAIL(RRL_ERR_REQUEUE, "stopped by a signal while generating");
     int to = rrl_team_verifier_of(team, (*group)->head.slot);
     team->work.groups_generated++;
     rrl_watch_beat(&team->watch);
@@ -65,7 +67,7 @@ static rrl_status on_done(void *user, const rrl_request *request, const rrl_comp
         r->finish = c->finish[i];
         r->logprob_sum = sum;
     }
-    rrl_status rc = send_part(x->team, x->parts, &group);
+    rrl_status rc = send_part(x->team, x->parts, &group, t->g);
     rrl_group_free(&group);
     return rc;
 }
@@ -80,7 +82,7 @@ static rrl_status fixture_parts(rrl_team *team, rrl_mailbox *parts, const task *
         const rrl_question *q = &g->pool->questions->rows[g->questions[part->group]];
         RRL_TRY(rrl_fixture_group(&group, q, g->seed, g->purpose, part->first, part->count));
         fill_head(group, &mine[i]);
-        rrl_status rc = send_part(team, parts, &group);
+        rrl_status rc = send_part(team, parts, &group, g);
         rrl_group_free(&group);
         RRL_TRY(rc);
     }

@@ -17,6 +17,7 @@ typedef struct {
     rrl_sampling sampling;
     float dropout;            /* in rollout */
     rrl_adapter *adapter;     /* NULL = base */
+    bool stops;               /* a signal ends it with RRL_ERR_REQUEUE as soon as one more part is done */
 } rrl_generation;
 
 /** Generate this rank's parts of n runs in one decode batch and send each to its verifier as soon as it is done. Local. */
