@@ -10,6 +10,7 @@
 #include "device/collective_mpi.h"
 #include "device/collective_pair.h"
 #include "device/cuda_module.h"
+#include "roles/team.h"
 
 enum { MOST_RANKS = 4, N = 1000, LONG = 100000, CALLS = 4096 };
 
@@ -198,6 +199,20 @@ static void test_plan(world *w, bool exact) {
             CHECK_EQ_STR(nccl.calls(), exact ? PLANS[i].exact : PLANS[i].run);
 }
 
+/* --- which rank gets which GPU */
+
+static void test_turns(void) {
+    static const struct {
+        int gpus, ranks_per_gpu, want[6]; /* of the first ranks of a node */
+    } TURNS[] = {
+        {4, 1, {0, 1, 2, 3, 0, 1}}, {1, 1, {0, 0, 0, 0, 0, 0}}, {3, 2, {0, 0, 1, 1, 2, 2}}, {2, 2, {0, 0, 1, 1, 0, 0}}};
+    for (size_t i = 0; i < sizeof TURNS / sizeof *TURNS; i++)
+        for (int turn = 0; turn < 6; turn++) {
+            const rrl_team t = {.engine_on_node = turn};
+            CHECK_EQ_INT(rrl_team_gpu(&t, TURNS[i].gpus, TURNS[i].ranks_per_gpu), TURNS[i].want[turn]);
+        }
+}
+
 /* --- all of it, by each way */
 
 static void test_way(rrl_determinism determinism, int gpus, rrl_collective_way way, const char *how) {
@@ -275,6 +290,7 @@ int main(int argc, char **argv) {
     if (argc != 2 || size > MOST_RANKS) return 1;
     load(argv[1]);
     test_numbers();
+    test_turns();
     const char *shared = size > 1 ? "mpi through host memory: ranks 0 and 1 share GPU-" : "nccl emulated";
     test_way(RRL_DETERMINISM_EXACT, MOST_RANKS, RRL_WAY_BEST, "nccl emulated");
     test_way(RRL_DETERMINISM_RUN, MOST_RANKS, RRL_WAY_BEST, "nccl emulated");
