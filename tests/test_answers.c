@@ -16,6 +16,7 @@
 #include "json_nul.h"
 #include "rrl/verify.h"
 #include "verify/points.h"
+#include "verify/references.h"
 
 static void put(rrl_buffer *b, const void *bytes, size_t n) {
     if (!CHECK_OK(rrl_buffer_put(b, bytes, n))) exit(1);
@@ -342,6 +343,23 @@ static void check_markers(void) {
     }
 }
 
+/* References that nothing equals are told once a set, the first by its line, whatever the order of the rows. */
+static void check_references(void) {
+    rrl_question rows[] = {{.id = "a", .reference = "12"},  {.id = "b", .reference = "nan", .line = 9},
+                           {.id = "c", .reference = "1/0", .line = 4}, {.id = "d", .reference = "green"},
+                           {.id = "e", .reference = "12 k"}};
+    rrl_questions q = {.rows = rows, .n = 5};
+    rrl_buffer note = {0};
+    CHECK_OK(rrl_references_note(&note, &q, "training set"));
+    CHECK_EQ_STR(note.data, "training set: 2 of 5 references can never be right, so every answer to them is wrong; the first "
+                            "is \"1/0\" in line 4, question c");
+    rrl_buffer_free(&note);
+    q.n = 1;
+    CHECK_OK(rrl_references_note(&note, &q, "training set"));
+    CHECK_EQ_INT(note.len, 0);
+    rrl_buffer_free(&note);
+}
+
 /* Texts of 1 MB that make a parser with backtracking or restarts take hours: quadratic work would be 10^12 steps, which
  * CTest's time limit does not allow. */
 static void check_hostile(void) {
@@ -378,6 +396,7 @@ int main(int argc, char **argv) {
     check_normals();
     check_limits();
     check_markers();
+    check_references();
     check_hostile();
     return CHECK_DONE() || failed ? 1 : 0;
 }

@@ -55,7 +55,7 @@ static rrl_group *group(void) {
 }
 
 static void write_record(const char *dir) {
-    static rrl_question rows[] = {{(char *)"id-1", (char *)"What?", (char *)"12", (char *)"{}", (char *)""}};
+    static rrl_question rows[] = {{(char *)"id-1", (char *)"What?", (char *)"12", (char *)"{}", (char *)"", 0}};
     static char key[] = "class";
     rrl_member_config member = {.corruption = {.kind = RRL_CORRUPT_FLIP, .probability = 0.2, .seed = 9, .bias_key = key,
                                                .bias_value = key}};
@@ -359,6 +359,10 @@ static void test_program(void) {
     CHECK_EQ_INT(e.code, 3);
     CHECK(strstr(e.out, "changed: flip/level-0.2/seed-7/baseline/run.h5") != NULL);
     CHECK(strstr(e.err, "1 problem; it is not what was exported") != NULL);
+    program_end_free(&e);
+    program_run(&e, in("p"), "export %s --out %s", in("study"), in("nowhere/p.tar")); /* says why */
+    CHECK_EQ_INT(e.code, 1);
+    CHECK(strstr(e.err, "No such file or directory") != NULL);
     program_end_free(&e);
     program_run(&e, in("p"), "export %s --jsonl --out %s", in("study"), in("p.jsonl"));
     CHECK_EQ_INT(e.code, 0);

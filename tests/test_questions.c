@@ -48,6 +48,7 @@ static void test_rows(void) {
     CHECK_EQ_STR(q->rows[2].klass, "");
     CHECK_EQ_STR(q->rows[3].id, "p-04efaf080f5a3e74");
     CHECK_EQ_STR(q->rows[3].klass, "1.0");
+    for (int i = 0; i < 4; i++) CHECK_EQ_INT(q->rows[i].line, i + 1);
     rrl_questions_close(&q);
     rrl_questions_close(&q);
 }

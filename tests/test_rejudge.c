@@ -67,8 +67,8 @@ static rrl_group *group_of(int question) {
 
 static void write_run(void) {
     static rrl_question rows[QUESTIONS] = {
-        {(char *)"a", (char *)"6 + 6?", (char *)"12", (char *)"{}", (char *)""},
-        {(char *)"b", (char *)"half?", (char *)"1/2", (char *)"{\"class\": \"x\"}", (char *)"x"}};
+        {(char *)"a", (char *)"6 + 6?", (char *)"12", (char *)"{}", (char *)"", 0},
+        {(char *)"b", (char *)"half?", (char *)"1/2", (char *)"{\"class\": \"x\"}", (char *)"x", 0}};
     static rrl_member_config members[MEMBERS];
     rrl_questions q = {.rows = rows, .n = QUESTIONS};
     rrl_verifier_config verifier = {.members = members, .n_members = MEMBERS};

@@ -50,7 +50,7 @@ static rrl_question question_rows[QUESTIONS];
 static rrl_questions pool(void) {
     for (int i = 0; i < QUESTIONS; i++)
         question_rows[i] =
-            (rrl_question){question_text[i], question_text[i], (char *)"1", (char *)"{}", (char *)""};
+            (rrl_question){question_text[i], question_text[i], (char *)"1", (char *)"{}", (char *)"", 0};
     return (rrl_questions){.rows = question_rows, .n = QUESTIONS};
 }
 

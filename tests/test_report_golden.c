@@ -35,7 +35,7 @@ static bool flag(const cJSON *object, const char *key) {
 static rrl_questions pool(rrl_question rows[MAX_QUESTIONS]) {
     static char *const NAMES[MAX_QUESTIONS] = {"q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7"};
     for (int i = 0; i < n_questions; i++)
-        rows[i] = (rrl_question){NAMES[i], NAMES[i], (char *)"1", (char *)"{}", (char *)""};
+        rows[i] = (rrl_question){NAMES[i], NAMES[i], (char *)"1", (char *)"{}", (char *)"", 0};
     return (rrl_questions){.rows = rows, .n = n_questions};
 }
 

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "config/config_check.h"
 #include "report/predict.h"
+#include "verify/references.h"
 
 enum { LABEL_CHARS = 13, LINE_CHARS = 80 };
 
@@ -87,20 +88,32 @@ static rrl_status print_predictions(const rrl_config *c) {
     return RRL_OK;
 }
 
+rrl_status rrl_plan_note(const char *text) {
+    rrl_buffer b = {0};
+    rrl_status rc = rrl_buffer_printf(&b, "%-*s", LABEL_CHARS, "note");
+    if (rc == RRL_OK) rc = rrl_buffer_wrap(&b, text, LABEL_CHARS, LINE_CHARS);
+    if (rc == RRL_OK) fputs(b.data, stdout);
+    rrl_buffer_free(&b);
+    return rc;
+}
+
 /* What the config sets without effect, as a run would log it. */
 static rrl_status print_notes(const rrl_config *c) {
     char *notes = NULL, *save = NULL;
-    rrl_buffer b = {0};
+    RRL_TRY(rrl_config_notes(&notes, c));
     rrl_status rc = RRL_OK;
-    RRL_GOTO(rrl_config_notes(&notes, c));
-    for (char *line = strtok_r(notes, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-        RRL_GOTO(rrl_buffer_printf(&b, "%-*s", LABEL_CHARS, "note"));
-        RRL_GOTO(rrl_buffer_wrap(&b, line, LABEL_CHARS, LINE_CHARS));
-    }
-    if (b.data) fputs(b.data, stdout);
-done:
+    for (char *line = strtok_r(notes, "\n", &save); line && rc == RRL_OK; line = strtok_r(NULL, "\n", &save))
+        rc = rrl_plan_note(line);
     free(notes);
-    rrl_buffer_free(&b);
+    return rc;
+}
+
+static rrl_status print_references(const rrl_questions *q, const char *name) {
+    rrl_buffer note = {0};
+    if (!q) return RRL_OK;
+    rrl_status rc = rrl_references_note(&note, q, name);
+    if (rc == RRL_OK && note.len) rc = rrl_plan_note(note.data);
+    rrl_buffer_free(&note);
     return rc;
 }
 
@@ -128,6 +141,8 @@ rrl_status rrl_plan_print(const rrl_setup *s, const rrl_options *o, rrl_purpose 
     if (e->dims.layers > 0) RRL_GOTO(rrl_plan_memory(s, o, e, purpose));
     print_work(c, e, trains);
     if (trains) RRL_GOTO(print_predictions(c));
+    RRL_GOTO(print_references(e->train.questions, "training set"));
+    RRL_GOTO(print_references(e->test.questions, "evaluation set"));
     rc = print_notes(c);
 done:
     rrl_engine_close(&e);

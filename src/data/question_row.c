@@ -107,6 +107,7 @@ rrl_status rrl_question_read(rrl_question *q, const char *line, size_t len, int6
     rrl_status rc = RRL_OK;
     rrl_buffer where = {0}, text = {0};
     cJSON *row = NULL;
+    q->line = number;
     RRL_GOTO(rrl_buffer_printf(&where, "%s, line %lld", spec->path, (long long)number));
     RRL_GOTO(rrl_buffer_put(&text, line, len)); /* ends in 0 */
     RRL_GOTO(rrl_json_parse(&row, text.data, text.len, where.data));

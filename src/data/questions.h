@@ -14,6 +14,7 @@ typedef struct {
     char *reference; /* the answer as the data set has it, after answer_separator; "1,234" stays as it is */
     char *metadata;  /* JSON object as the file writes it, "{}" if none: class, steps, ... */
     char *klass;     /* metadata.class: a text as it is, True, False, None, a number as written; "" if none */
+    int64_t line;    /* of the file, from 1; 0 for a question that was made */
 } rrl_question;
 
 typedef struct {
