@@ -266,15 +266,16 @@ static void test_stop_in_evaluation(void) {
 }
 
 /* Who asks twice does not want to wait. */
-static void test_second_term(void) {
+static void test_asked_twice(int number) {
     program_end e;
     pid_t p = start("", "out training.max_steps=100000 generation.num_generations=64 training.batch_size=512");
     wait_for(in("out/run.json"), 60);
-    kill(p, SIGTERM);
+    kill(p, number);
     program_sleep(0.02);
-    kill(p, SIGTERM);
+    kill(p, number);
     program_wait(&e, p, in("log"), 60);
-    CHECK(e.code == 128 + SIGTERM || e.code == 4); /* 4: a step ended in between */
+    CHECK(e.code == 128 + number || e.code == 4); /* 4: a step ended in between */
+    CHECK_EQ_INT(program_lines(e.err, "rrl: stopping at the next boundary"), number == SIGINT);
     program_end_free(&e);
     program_remove(in("out"));
 }
@@ -283,7 +284,7 @@ static void test_second_term(void) {
 
 /* A run stopped with checkpoints 4 and 6 at least; newest is the name of the last. */
 static void stopped_run(char newest[64]) {
-    stop("", "out " LONG, "step-00000006", SIGTERM, -1, 4);
+    stop("", "out " LONG, "step-00000006", SIGINT, -1, 4);
     for (int step = LONG_STEPS; step >= 6; step--) {
         char path[128];
         snprintf(newest, 64, "out/checkpoints/step-%08d", step);
@@ -413,6 +414,7 @@ static void test_killed_study(void) {
 
 int main(int argc, char **argv) {
     program_folder(folder, "test_resume");
+    signal(SIGINT, SIG_DFL); /* a background job has it ignored, and so would the program */
     double begun = program_clock();
     undisturbed(want, "plain", SHORT);
     duration = program_clock() - begun;
@@ -430,7 +432,8 @@ int main(int argc, char **argv) {
         test_kill_at("publish.folder", 2, 7);
         test_kill_at("publish.write", 3, 7);
         test_stop_in_evaluation();
-        test_second_term();
+        test_asked_twice(SIGTERM);
+        test_asked_twice(SIGINT);
         test_damaged_checkpoint();
         test_named_checkpoint();
         test_again();
