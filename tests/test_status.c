@@ -106,6 +106,7 @@ static void test_states(rrl_run_folder **held) {
     ended(AT_checkpointed, "checkpointed", "stopped by a signal after step 29");
     say(AT_checkpointed, "train", 30, 60);
     ended(AT_complete, "running", NULL);
+    say(AT_complete, "evaluate", 199, 0.5); /* behind: nothing waits for its last word */
     CHECK_OK(case_run(dir_of(AT_complete), 4, 2, 1, (case_change){.step = -1}));
     CHECK_OK(rrl_run_folder_mark(dir_of(AT_complete), "complete", NULL));
     ended(AT_failed, "failed", "the loss of step 7 is not finite");
@@ -138,6 +139,9 @@ static void test_states(rrl_run_folder **held) {
     CHECK(s[AT_lost].reason && strstr(s[AT_lost].reason, "run.h5"));
     CHECK(s[AT_torn].reason && strstr(s[AT_torn].reason, "run.json"));
     CHECK(!s[AT_complete].reason && !s[AT_waiting].reason);
+    CHECK_EQ_INT(s[AT_complete].step, 200);
+    CHECK_EQ_INT(s[AT_complete].steps, 200);
+    CHECK(!s[AT_complete].phase[0] && isnan(s[AT_complete].quiet_s));
     rrl_study_state_free(&s, n);
 
     CHECK_OK(rrl_study_state(&s, &n, dir_of(AT_checkpointed))); /* one run alone */
@@ -182,6 +186,16 @@ static void test_program(void) {
     program_run(&e, in("log"), "status %s/configs/quick.yaml output_dir=%s", RRL_SOURCE_DIR, in("unbegun"));
     CHECK_EQ_INT(e.code, 0);
     CHECK(strstr(e.out, "11 conditions, 11 waiting") != NULL);
+    program_end_free(&e);
+
+    /* a config of one run: before it began, and after */
+    program_run(&e, in("log"), "status %s/configs/train.yaml output_dir=%s", RRL_SOURCE_DIR, in("unbegun"));
+    CHECK_EQ_INT(e.code, 0);
+    CHECK(strstr(e.out, "1 condition, 1 waiting") != NULL);
+    program_end_free(&e);
+    program_run(&e, in("log"), "status %s/configs/train.yaml output_dir=%s --json", RRL_SOURCE_DIR, dir_of(AT_complete));
+    CHECK_EQ_INT(e.code, 0);
+    CHECK(strstr(e.out, "\"status\": \"complete\"") && strstr(e.out, "\"step\": 200, \"steps\": 200"));
     program_end_free(&e);
 }
 

@@ -180,14 +180,16 @@ static rrl_status put_json(rrl_buffer *b, const study_status *s) {
 
 /* --- the command */
 
-/* A config names its study's folder, whether or not that was begun. */
+/* A config names the folder of its study or run, whether or not that was begun. */
 static rrl_status look_at_config(study_status *s, const rrl_options *o) {
     rrl_config *c = NULL;
     rrl_status rc = RRL_OK;
     RRL_GOTO(rrl_config_open(&c, o->arguments.v[0], o->set.v, o->set.n));
-    RRL_GOTO(rrl_config_check(c, RRL_FOR_STUDY));
+    rrl_purpose purpose = rrl_config_purpose(c);
+    RRL_GOTO(rrl_config_check(c, purpose));
     RRL_GOTO(rrl_strdup(&s->dir, c->output_dir));
-    RRL_GOTO(rrl_study_plan_state(&s->conditions, &s->n, c));
+    if (purpose == RRL_FOR_STUDY) rc = rrl_study_plan_state(&s->conditions, &s->n, c);
+    else rc = rrl_study_run_state(&s->conditions, &s->n, c->output_dir);
 done:
     rrl_config_close(&c);
     return rc;

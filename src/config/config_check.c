@@ -205,6 +205,15 @@ static rrl_status check_data(const rrl_config *c, rrl_purpose purpose) {
 
 /* --- all */
 
+rrl_purpose rrl_config_purpose(const rrl_config *c) {
+    const rrl_experiment_config *x = &c->experiment;
+    bool one = x->n_arms == 1 && x->arms[0].n_members == 0 && x->arms[0].corruption.kind == RRL_CORRUPT_NONE &&
+               x->arms[0].levels.n == 1 && x->seeds.n == 1;
+    if (!one || x->mode == RRL_MODE_FIXTURE) return RRL_FOR_STUDY;
+    bool samples = c->generation.temperature > 0 && c->generation.num_generations > 1;
+    return samples && c->model.backend != RRL_BACKEND_FIXTURE ? RRL_FOR_TRAIN : RRL_FOR_EVAL;
+}
+
 static rrl_status check_all(const rrl_config *c, rrl_purpose purpose) {
     RRL_TRY(check_model(c, purpose));
     RRL_TRY(check_verifiers(c));

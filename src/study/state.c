@@ -68,6 +68,15 @@ static rrl_status look_at_progress(rrl_condition_state *s) {
     return RRL_OK;
 }
 
+/* A complete run did all it had planned, whatever was the last it said; it has no phase and keeps nobody waiting. */
+static rrl_status look_at_complete(rrl_condition_state *s) {
+    RRL_TRY(look_at_progress(s));
+    s->step = s->steps;
+    s->phase[0] = 0;
+    s->quiet_s = NAN;
+    return RRL_OK;
+}
+
 static void look_at_holder(rrl_condition_state *s) {
     bool held = false;
     rrl_process p;
@@ -86,7 +95,8 @@ static rrl_status look_at_run(rrl_condition_state *s) {
         RRL_TRY(rrl_strdup(&s->reason, rrl_error_message()));
         return rrl_strdup(&s->status, "failed");
     }
-    if (strcmp(s->status, "waiting") == 0 || strcmp(s->status, "complete") == 0) return RRL_OK;
+    if (strcmp(s->status, "waiting") == 0) return RRL_OK;
+    if (strcmp(s->status, "complete") == 0) return look_at_complete(s);
     if (strcmp(s->status, "running") == 0 || strcmp(s->status, "interrupted") == 0) look_at_holder(s);
     return look_at_progress(s);
 }
@@ -165,6 +175,11 @@ rrl_status rrl_study_state(rrl_condition_state **out, int64_t *n, const char *st
                       rrl_dir_exists(study_dir) ? "neither a study (study.json) nor a run (run.json)" : "no such folder");
     free(plan);
     return hand_over(out, n, &l, rc);
+}
+
+rrl_status rrl_study_run_state(rrl_condition_state **out, int64_t *n, const char *dir) {
+    state_list l = {0};
+    return hand_over(out, n, &l, add_single(&l, dir));
 }
 
 static rrl_status add_planned(state_list *l, const rrl_condition *c) {

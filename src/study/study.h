@@ -49,6 +49,8 @@ typedef struct {
 rrl_status rrl_study_state(rrl_condition_state **out, int64_t *n, const char *study_dir);
 /** The same from a config, also where nothing has begun. */
 rrl_status rrl_study_plan_state(rrl_condition_state **out, int64_t *n, const rrl_config *study);
+/** The one run of a folder, also where it has not begun. */
+rrl_status rrl_study_run_state(rrl_condition_state **out, int64_t *n, const char *dir);
 /** Stores of base completions (base/seed-S.work, method "base") that are not there yet: being made, or why not. */
 rrl_status rrl_study_stores_state(rrl_condition_state **out, int64_t *n, const char *study_dir);
 void rrl_study_state_free(rrl_condition_state **s, int64_t n);
