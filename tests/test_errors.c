@@ -106,6 +106,10 @@ static const struct {
     {"k above G", TRAIN "evaluation.k=[1,9]", 2, "evaluation.k has 9, above generation.num_generations 8"},
     {"thresholds crossed", TRAIN "reward.moderate_threshold=0.95", 2, "moderate_threshold 0.95|severe_threshold 0.9"},
     {"slot not divisible", TRAIN "training.slot_rows=3", 2, "training.slot_rows 3"},
+    {"unknown module", TRAIN "training.lora.target_modules=[foo]", 2, "training.lora: LoRA target module \"foo\"|q_proj"},
+    {"unknown module in a plan", "validate %S/configs/train.yaml training.lora.target_modules=[q_prj]", 2,
+     "did you mean \"q_proj\""},
+    {"key of a part", TRAIN "training_verifier.members[0].seed=1", 2, "'seed' here; did you mean 'corruption.seed'?"},
     {"full training", TRAIN "training.lora.enabled=false", 2, "training.lora.enabled"},
     {"roles without ranks", TRAIN "parallel.roles.generators=2 parallel.roles.verifiers=1 parallel.roles.learners=1", 2,
      "1 ranks|teams of 4|parallel.roles"},
@@ -144,6 +148,21 @@ static const struct {
     {"show nothing", "show %D/none", 3, "%D/none"},
     {"report on nothing", "report %D/none", 3, "%D/none"},
 };
+
+/* Refused before anything is written: no folder is left. */
+static void test_nothing_left(void) {
+    static const char *const REFUSED[] = {TRAIN "training.lora.target_modules=[foo]", TRAIN "--resume %D/none"};
+    for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++) {
+        char line[4096], prefix[PROGRAM_PATH + 8];
+        program_end e;
+        expand(line, REFUSED[i]);
+        snprintf(prefix, sizeof prefix, "%s/run", folder);
+        program_run(&e, prefix, "%s", line);
+        CHECK(e.code == 2 || e.code == 3);
+        CHECK(!program_exists(path_of("%D/out")));
+        program_end_free(&e);
+    }
+}
 
 static void test_lines(void) {
     for (size_t i = 0; i < sizeof LINES / sizeof *LINES; i++)
@@ -354,6 +373,7 @@ static void test_reuse(void) {
 int main(void) {
     program_folder(folder, "test_errors");
     test_lines();
+    test_nothing_left();
     test_configs();
     test_data();
     test_models();

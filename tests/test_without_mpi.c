@@ -49,6 +49,9 @@ static void read_all(void) {
     READ(0, "", "verify %s", in("run.evidence.tar"));
     READ(0, "flip", "predict %s/configs/quick.yaml", RRL_SOURCE_DIR);
     READ(0, "is valid for study", "validate %s/configs/quick.yaml", RRL_SOURCE_DIR);
+    READ(0, "valid for eval only, not for train: generation.temperature is 0",
+         "validate %s generation.temperature=0", CONFIG);
+    READ(0, "1 waiting", "status %s output_dir=%s", CONFIG, in("unbegun"));
     READ(0, "is valid for train", "train %s --dry-run", CONFIG);
     READ(0, "is valid for study", "study %s/configs/quick.yaml --dry-run", RRL_SOURCE_DIR);
     READ(0, "is complete", "convert %s model.adapter=%s --out %s", CONFIG, in("run/adapter"), in("merged"));

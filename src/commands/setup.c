@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/signals.h"
 #include "commands/plan.h"
 #include "config/config_check.h"
 #include "learn/checkpoint.h"
@@ -76,6 +77,7 @@ static void say_references(const rrl_engine *e, rrl_command_context *ctx) {
 
 rrl_status rrl_setup_engine(rrl_setup *s, const rrl_options *o, rrl_command_context *ctx, bool train) {
     say_notes(s->config, ctx);
+    rrl_signal_take_interrupts();
     RRL_TRY(rrl_engine_open(&s->engine, s->team, s->config, train, o->isa, (int)o->threads));
     banner(s, ctx, rrl_engine_threads(s->config, (int)o->threads, s->team));
     say_references(s->engine, ctx);

@@ -1,26 +1,35 @@
 /* rrl validate CONFIG */
+#include <string.h>
+
+#include "base/memory.h"
 #include "commands/commands.h"
 #include "commands/plan.h"
 #include "commands/setup.h"
+#include "config/config_check.h"
 
-/* A config whose experiment names more than one clean condition is a study; else a training run, else an evaluation. */
-static rrl_purpose purpose_of(const rrl_config *c) {
-    const rrl_experiment_config *x = &c->experiment;
-    bool one = x->n_arms == 1 && x->arms[0].n_members == 0 && x->arms[0].corruption.kind == RRL_CORRUPT_NONE &&
-               x->arms[0].levels.n == 1 && x->seeds.n == 1;
-    if (!one || x->mode == RRL_MODE_FIXTURE) return RRL_FOR_STUDY;
-    bool samples = c->generation.temperature > 0 && c->generation.num_generations > 1;
-    return samples && c->model.backend != RRL_BACKEND_FIXTURE ? RRL_FOR_TRAIN : RRL_FOR_EVAL;
+/* What is valid to evaluate may be no training run: say so, and why. */
+static rrl_status say_not_for_train(const rrl_config *c) {
+    rrl_buffer note = {0};
+    size_t file = strlen(c->file);
+    if (rrl_config_check(c, RRL_FOR_TRAIN) == RRL_OK) return RRL_OK;
+    const char *why = rrl_error_message();
+    if (strncmp(why, c->file, file) == 0 && strncmp(why + file, ": ", 2) == 0) why += file + 2;
+    rrl_status rc = rrl_buffer_printf(&note, "valid for eval only, not for train: %s", why);
+    if (rc == RRL_OK) rc = rrl_plan_note(note.data);
+    rrl_buffer_free(&note);
+    return rc;
 }
 
 rrl_status rrl_command_validate(const rrl_options *o, rrl_command_context *ctx) {
     rrl_setup s = {0};
     rrl_status rc = RRL_OK;
     RRL_GOTO(rrl_config_open(&s.config, o->arguments.v[0], o->set.v, o->set.n));
-    rrl_purpose purpose = purpose_of(s.config);
+    rrl_purpose purpose = rrl_config_purpose(s.config);
     rrl_config_close(&s.config);
     RRL_GOTO(rrl_setup_look(&s, o, ctx, purpose));
-    if (ctx->rank == 0) RRL_GOTO(rrl_plan_print(&s, o, purpose));
+    if (ctx->rank != 0) goto done;
+    RRL_GOTO(rrl_plan_print(&s, o, purpose));
+    if (purpose == RRL_FOR_EVAL) rc = say_not_for_train(s.config);
 done:
     rrl_setup_close(&s);
     return rc;

@@ -249,8 +249,13 @@ done:
     return rc;
 }
 
+static rrl_status not_there(const char *folder) {
+    return RRL_FAIL(RRL_ERR_DATA, "checkpoint %s is not there; name a folder RUN/checkpoints/step-NNNNNNNN", folder);
+}
+
 rrl_status rrl_checkpoint_check(int64_t *step, const char *folder, const char *digest) {
     rrl_train_state state = {0};
+    if (!rrl_dir_exists(folder)) return not_there(folder);
     if (!marker_valid(folder))
         return RRL_FAIL(RRL_ERR_DATA, "checkpoint %s is damaged or incomplete (its files do not match %s/complete)", folder,
                         folder);
@@ -294,8 +299,7 @@ rrl_status rrl_checkpoint_load(bool *found, int *skipped, const char *dir, const
     *found = false;
     *skipped = 0;
     if (path) {
-        if (!rrl_dir_exists(path))
-            return RRL_FAIL(RRL_ERR_DATA, "checkpoint %s is not there; name a folder RUN/checkpoints/step-NNNNNNNN", path);
+        if (!rrl_dir_exists(path)) return not_there(path);
         if (!marker_valid(path))
             return RRL_FAIL(RRL_ERR_DATA, "checkpoint %s is damaged or incomplete (its files do not match %s/complete)",
                             path, path);

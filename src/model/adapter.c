@@ -46,6 +46,12 @@ static rrl_status check_spec(const rrl_adapter_spec *s, rrl_status rc_bad) {
     return RRL_OK;
 }
 
+rrl_status rrl_adapter_check(const rrl_adapter_spec *spec) {
+    bool target[RRL_MODULES];
+    RRL_TRY(check_spec(spec, RRL_ERR_CONFIG));
+    return rrl_adapter_targets(target, spec, RRL_ERR_CONFIG);
+}
+
 /* --- sizes */
 
 /* Calls nothing but counts: floats of the flat vector, and bytes of the packed forms. */

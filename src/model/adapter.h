@@ -20,6 +20,9 @@ typedef struct {
     int64_t offset, rows, cols;
 } rrl_trainable;
 
+/** Rank, alpha, dropout and module names, without a model. Errors: RRL_ERR_CONFIG. */
+rrl_status rrl_adapter_check(const rrl_adapter_spec *spec);
+
 typedef struct rrl_adapter rrl_adapter;
 /** Fresh adapter: A ~ U(-1/sqrt(in), 1/sqrt(in)) keyed by seed and tensor index, B = 0. */
 rrl_status rrl_adapter_open(rrl_adapter **out, const struct rrl_model *m, const rrl_adapter_spec *spec, uint64_t seed);
