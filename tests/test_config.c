@@ -28,6 +28,8 @@ static const struct {
     {"unknown section", "trainig: {}\n", "t.yaml:1: unknown key 'trainig'; did you mean 'training'?"},
     {"key of another section", "temperature: 1\n",
      "unknown key 'temperature' here; there is generation.temperature"},
+    {"key of a part of the section", "training_verifier:\n  members:\n    - kind: rule\n      seed: 1\n",
+     "unknown key 'seed' here; did you mean 'corruption.seed'?"},
     {"unknown without a near one", "generation:\n  qqqqqqqqqqqq: 1\n",
      "known here: num_generations, sample_batch_size"},
     {"deep unknown key",

@@ -36,7 +36,9 @@ expect(0 ARGS show ${run} --completion 2 PRINTS "completion 2 of 4, training: st
 expect(0 ARGS show --evaluation test ${run}/run.h5 --completion=7 PRINTS "completion 7 of 8, evaluation test: question 3"
        "member 0: rule, none: clean 0, reward 1, confidence 1, corrupted")
 expect(2 ARGS show ${run} --completion 4 PRINTS "no completion 4; training has 4, counted from 0")
-expect(2 ARGS show ${run} --completion 0 --evaluation x PRINTS "no evaluation \"x\"; there is 1, such as \"test\"")
+expect(2 ARGS show ${run} --completion 0 --evaluation x PRINTS "no evaluation \"x\"; there is \"test\"")
+expect(2 ARGS show ${run} --evaluation x PRINTS "no evaluation \"x\"; there is \"test\"")
+expect(0 ARGS show ${run} --evaluation test PRINTS "evaluation test: 4 questions")
 expect(2 ARGS show ${run} --complete 0 PRINTS "unknown option --complete")
 expect(3 ARGS show ${CASE}/nowhere PRINTS "nowhere")
 
@@ -80,6 +82,10 @@ if(NOT of_folder MATCHES "^[0-9a-f]+\n$")
   message("digest: ${of_folder}")
   set(wrong 1)
 endif()
+
+expect(0 ARGS show --digest --json ${run})
+string(JSON digest GET "${out}" digest)
+same(digest "${digest}\n" "${of_folder}")
 
 expect(0 ARGS report ${CASE}/study PRINTS "robust kept it" "report/report.html")
 expect(3 ARGS report ${CASE}/empty PRINTS "no record found below it")

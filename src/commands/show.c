@@ -60,6 +60,7 @@ static rrl_status check_options(const rrl_options *o) {
 
 static rrl_status show_record(rrl_buffer *b, const char *path, const rrl_options *o) {
     rrl_record *r = NULL;
+    const rrl_record_set *named = NULL;
     char *status = NULL, *reason = NULL;
     rrl_status rc;
     RRL_GOTO(rrl_record_read(&r, path, o->completion >= 0 || searches(o)));
@@ -73,6 +74,7 @@ static rrl_status show_record(rrl_buffer *b, const char *path, const rrl_options
         RRL_GOTO(rrl_show_list(b, r, &search, o->json));
         goto done;
     }
+    if (o->evaluation) RRL_GOTO(rrl_show_set(&named, r, o->evaluation)); /* the summary has all; a wrong name is told */
     if (has(path, "run.json")) RRL_GOTO(rrl_run_folder_read(&status, &reason, path));
     rrl_show_progress p = {status, reason, planned_steps(r), NAN};
     p.remaining_s = remaining(r, p.max_steps);
@@ -113,15 +115,15 @@ done:
     return rc;
 }
 
-static rrl_status show_digest(rrl_buffer *b, const char *path) {
+static rrl_status show_digest(rrl_buffer *b, const char *path, bool json) {
     char digest[65];
     RRL_TRY(rrl_record_digest(digest, path));
-    return rrl_buffer_printf(b, "%s\n", digest);
+    return json ? rrl_show_digest_json(b, path, digest) : rrl_buffer_printf(b, "%s\n", digest);
 }
 
 static rrl_status show(rrl_buffer *b, const char *path, const rrl_options *o) {
     RRL_TRY(check_options(o));
-    if (o->digest) return show_digest(b, path);
+    if (o->digest) return show_digest(b, path, o->json);
     if (!has(path, "study.json")) {
         bool begun = has(path, "run.json") && !has(path, "run.h5") && !has_folder(path, "records");
         return begun && o->completion < 0 && !searches(o) ? show_begun(b, path, o) : show_record(b, path, o);

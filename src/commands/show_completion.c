@@ -10,11 +10,18 @@
 
 enum { WIDTH = 80, INDENT = 2 };
 
+/* Names the evaluations that are there; a run has a handful at most. */
 static rrl_status no_evaluation(const rrl_record *r, const char *name) {
-    const char *last = r->n_evaluations ? r->evaluations[r->n_evaluations - 1].name : NULL;
-    if (!last) return RRL_FAIL(RRL_ERR_USAGE, "%s: no evaluation \"%s\"; none is recorded", r->path, name);
-    return RRL_FAIL(RRL_ERR_USAGE, "%s: no evaluation \"%s\"; there %s %" PRId64 ", such as \"%s\"", r->path,
-                    name, r->n_evaluations == 1 ? "is" : "are", r->n_evaluations, last);
+    rrl_buffer names = {0};
+    rrl_status rc = RRL_OK;
+    for (int64_t i = 0; i < r->n_evaluations; i++)
+        RRL_GOTO(rrl_buffer_printf(&names, "%s\"%s\"", i ? ", " : "", r->evaluations[i].name));
+    if (!names.len) rc = RRL_FAIL(RRL_ERR_USAGE, "%s: no evaluation \"%s\"; none is recorded", r->path, name);
+    else rc = RRL_FAIL(RRL_ERR_USAGE, "%s: no evaluation \"%s\"; there %s %s", r->path, name,
+                       r->n_evaluations == 1 ? "is" : "are", names.data);
+done:
+    rrl_buffer_free(&names);
+    return rc;
 }
 
 rrl_status rrl_show_set(const rrl_record_set **out, const rrl_record *r, const char *evaluation) {
@@ -90,8 +97,10 @@ static size_t part_of_line(const char *line, size_t len, int width) {
 static rrl_status put_line(rrl_buffer *b, const char *line, size_t len) {
     do {
         size_t part = part_of_line(line, len, WIDTH - INDENT);
+        size_t shown = part;
+        while (part < len && shown > 0 && line[shown - 1] == ' ') shown--; /* the blank at which it is broken */
         RRL_TRY(rrl_buffer_printf(b, "%*s", INDENT, ""));
-        for (size_t i = 0; i < part; i++) {
+        for (size_t i = 0; i < shown; i++) {
             unsigned char c = (unsigned char)line[i];
             if ((c < ' ' && c != '\t') || c == 0x7f) RRL_TRY(rrl_buffer_puts(b, "\xef\xbf\xbd"));
             else RRL_TRY(rrl_buffer_put(b, line + i, 1));
@@ -140,12 +149,19 @@ static rrl_status put_answer(rrl_buffer *b, const rrl_record_set *s, int64_t n) 
 
 static rrl_status put_verdict(rrl_buffer *b, const rrl_record *r, const rrl_verdict_row *v) {
     const rrl_record_member *m = &r->members[v->member];
-    RRL_TRY(rrl_buffer_printf(b, "  member %d: %s, %s", v->member, m->kind, m->corruption));
-    if (strcmp(m->corruption, "none") != 0) RRL_TRY(rrl_buffer_printf(b, " %.6g", m->probability));
-    RRL_TRY(put_value(b, ": clean", v->clean));
-    RRL_TRY(put_value(b, ", reward", v->reward));
-    RRL_TRY(put_value(b, ", confidence", v->confidence));
-    return rrl_buffer_puts(b, v->corrupted ? ", corrupted\n" : "\n");
+    rrl_buffer line = {0};
+    rrl_status rc;
+    RRL_GOTO(rrl_buffer_printf(&line, "member %d: %s, %s", v->member, m->kind, m->corruption));
+    if (strcmp(m->corruption, "none") != 0) RRL_GOTO(rrl_buffer_printf(&line, " %.6g", m->probability));
+    RRL_GOTO(put_value(&line, ": clean", v->clean));
+    RRL_GOTO(put_value(&line, ", reward", v->reward));
+    RRL_GOTO(put_value(&line, ", confidence", v->confidence));
+    if (v->corrupted) RRL_GOTO(rrl_buffer_puts(&line, ", corrupted"));
+    RRL_GOTO(rrl_buffer_printf(b, "%*s", INDENT, ""));
+    RRL_GOTO(rrl_buffer_wrap(b, line.data, INDENT, WIDTH));
+done:
+    rrl_buffer_free(&line);
+    return rc;
 }
 
 static rrl_status put_numbers(rrl_buffer *b, const rrl_rollout_row *row) {
@@ -175,15 +191,26 @@ done:
     return rc;
 }
 
+static rrl_status put_which(rrl_buffer *b, const rrl_record_set *s, int64_t n) {
+    const rrl_rollout_row *row = &s->rollouts[n];
+    rrl_buffer line = {0};
+    rrl_status rc;
+    RRL_GOTO(rrl_buffer_printf(&line, "completion %" PRId64 " of %" PRId64 ", %s%s: ", n, s->n,
+                               *s->name ? "evaluation " : "training", s->name));
+    if (!*s->name) RRL_GOTO(rrl_buffer_printf(&line, "step %" PRId64 ", ", row->step));
+    RRL_GOTO(rrl_buffer_printf(&line, "question %u, sample %u, policy version %" PRId64, row->question, row->sample,
+                               row->policy_version));
+    RRL_GOTO(rrl_buffer_wrap(b, line.data, 0, WIDTH));
+done:
+    rrl_buffer_free(&line);
+    return rc;
+}
+
 rrl_status rrl_show_completion(rrl_buffer *b, const rrl_record *r, const char *evaluation, int64_t n) {
     const rrl_record_set *s = NULL;
     RRL_TRY(choose(&s, r, evaluation, n));
     const rrl_rollout_row *row = &s->rollouts[n];
-    RRL_TRY(rrl_buffer_printf(b, "completion %" PRId64 " of %" PRId64 ", %s%s: ", n, s->n,
-                              *s->name ? "evaluation " : "training", s->name));
-    if (!*s->name) RRL_TRY(rrl_buffer_printf(b, "step %" PRId64 ", ", row->step));
-    RRL_TRY(rrl_buffer_printf(b, "question %u, sample %u, policy version %" PRId64 "\n", row->question,
-                              row->sample, row->policy_version));
+    RRL_TRY(put_which(b, s, n));
     if (row->question < s->n_questions) {
         const rrl_record_question *q = &s->questions[row->question];
         RRL_TRY(rrl_buffer_printf(b, "id %s\n", q->id));

@@ -76,6 +76,13 @@ rrl_status rrl_show_summary_json(rrl_buffer *b, const rrl_record *r, const rrl_s
     return rrl_buffer_puts(b, "}\n");
 }
 
+rrl_status rrl_show_digest_json(rrl_buffer *b, const char *path, const char *digest) {
+    RRL_TRY(rrl_buffer_puts(b, "{"));
+    RRL_TRY(rrl_json_put_text(b, "path", path));
+    RRL_TRY(rrl_json_put_text(b, "digest", digest));
+    return rrl_buffer_puts(b, "}\n");
+}
+
 rrl_status rrl_show_begun_json(rrl_buffer *b, const char *path, const char *status, const char *reason) {
     RRL_TRY(rrl_buffer_puts(b, "{"));
     RRL_TRY(rrl_json_put_text(b, "path", path));

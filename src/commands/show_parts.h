@@ -17,6 +17,7 @@ typedef struct {
 
 rrl_status rrl_show_summary(rrl_buffer *b, const rrl_record *r, const rrl_show_progress *p);
 rrl_status rrl_show_summary_json(rrl_buffer *b, const rrl_record *r, const rrl_show_progress *p);
+rrl_status rrl_show_digest_json(rrl_buffer *b, const char *path, const char *digest);
 /** A run folder without records. */
 rrl_status rrl_show_begun_json(rrl_buffer *b, const char *path, const char *status, const char *reason);
 /** Conditions of a study and how many are in which state. */

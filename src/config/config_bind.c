@@ -52,6 +52,8 @@ rrl_status rrl_unknown_key(const rrl_section *s, const rrl_node *place, const ch
     for (size_t i = 0; i < s->n_children && n < MAX_NAMES; i++) names[n++] = s->children[i].name;
     char elsewhere[RRL_KEY_PATH_CHARS] = "";
     const char *nearest = rrl_nearest_name(name, names, n);
+    if (s != rrl_config_root() && find_elsewhere(elsewhere, sizeof elsewhere, s, s, name)) /* in a part of this one */
+        return rrl_node_fail(place, path, "unknown key '%.60s' here; did you mean '%s'?", name, elsewhere);
     if (find_elsewhere(elsewhere, sizeof elsewhere, rrl_config_root(), s, name))
         return rrl_node_fail(place, path, "unknown key '%.60s' here; there is %s", name, elsewhere);
     if (nearest) return rrl_node_fail(place, path, "unknown key '%.60s'; did you mean '%s'?", name, nearest);
