@@ -1,8 +1,11 @@
 /* One condition of a study, as a task of a job array runs it; the end of a job's time; a study put aside. */
 #include <signal.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/files.h"
+#include "base/memory.h"
 #include "check.h"
 #include "program.h"
 #include "record/record.h"
@@ -86,6 +89,23 @@ static void test_fresh(void) {
     check_digest("whole", "tasks");
 }
 
+/* Two teams that want the base completions of one seed at once: they are made once. */
+static void test_store_once(void) {
+    program_end e;
+    rrl_buffer log = {0};
+    char *text = NULL;
+    size_t n = 0;
+    CHECK_EQ_INT(run(&e, "mpirun -n 2", STUDY, "once 'experiment.arms=[{name: flip, corruption: flip, levels: [0.1, 0.2, 0.3, "
+                     "0.4], methods: [base]}]'"), 0);
+    program_end_free(&e);
+    if (CHECK_OK(rrl_file_read(&text, &n, in("once/base/seed-7.work/events.log"), 1 << 20)) &&
+        CHECK_OK(rrl_buffer_put(&log, text, n)))
+        CHECK_EQ_INT(program_count(log.data, "event=evaluation "), 1);
+    CHECK(!program_exists(in("once/base/seed-7.making/lock")));
+    free(text);
+    rrl_buffer_free(&log);
+}
+
 /* A stop that comes while nothing is trained: no further condition begins. */
 static void test_stop(void) {
     char command[4096];
@@ -125,6 +145,7 @@ int main(void) {
     test_tasks();
     test_refused();
     test_fresh();
+    test_store_once();
     test_stop();
     test_end_of_time();
     program_remove(folder);
