@@ -99,7 +99,9 @@ static rrl_status put_manifest(rrl_buffer *b, rrl_archive_files *f, const char *
 
 static rrl_status failed(struct archive *a, const char *path) {
     const char *why = archive_error_string(a);
-    return RRL_FAIL(RRL_ERR_IO, "%s: %s", path, why ? why : "the archive could not be written");
+    const int code = archive_errno(a); /* the text names no reason */
+    return RRL_FAIL(RRL_ERR_IO, "%s: %s%s%s%s", path, why ? why : "the archive could not be written",
+                    code > 0 ? " (" : "", code > 0 ? strerror(code) : "", code > 0 ? ")" : "");
 }
 
 static rrl_status begin_file(struct archive *a, const char *name, const char *below, int64_t bytes, const char *path) {
