@@ -42,7 +42,7 @@ static const struct {
     {RRL_WORD_THROUGH,
      " the a an exactly only just about approximately roughly around some precisely still now also then already"
      " currently therefore thus so hence all these those his her its their our my your this that another other"
-     " extra additional remaining "},
+     " extra additional remaining altogether overall "},
     {RRL_WORD_NEAR,
      " for at by to in on with of him them us me you it he she they we i there each every worth equal equivalent"
      " will can could would should must more left about going able sold bought paid made got kept lost spent sent"
@@ -61,7 +61,7 @@ static const struct {
      " weekly monthly yearly annually hourly apiece long tall wide high deep thick old away ahead apart later"
      " earlier ago so because when while after before during which that who where there off out then too also only"
      " exactly this worth longer older taller higher bigger larger smaller shorter younger heavier lighter faster"
-     " slower farther cheaper leftover above "},
+     " slower farther cheaper leftover above back "},
     {RRL_WORD_UNIT,
      /* what is counted without an s */
      " people men women children feet teeth geese mice oxen fish sheep deer moose cattle bacteria dice aircraft"
