@@ -1,5 +1,5 @@
-/* Every operand has a copy in host memory, where the host's collective works on it. Only what a rank gives is downloaded,
- * only what it gets is uploaded; a rank alone keeps what it has. */
+/* Every operand has a copy in host memory, where the host's collective works on it. Only what a rank gives is
+ * downloaded, only what it gets is uploaded; a rank alone keeps what it has. */
 #include "device/collective_staged.h"
 
 #include <stdlib.h>

@@ -86,7 +86,8 @@ done:
     return rc;
 }
 
-rrl_status rrl_links_say(const rrl_links *l, rrl_team *t, const rrl_device *d, const rrl_parallel_config *p, bool speaks) {
+rrl_status rrl_links_say(const rrl_links *l, rrl_team *t, const rrl_device *d, const rrl_parallel_config *p,
+                         bool speaks) {
     rrl_status rc = RRL_OK;
     MPI_Request req;
     char mine[RRL_GPU_CHARS], (*all)[RRL_GPU_CHARS] = NULL;

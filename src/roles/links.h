@@ -22,8 +22,9 @@ const char *rrl_links_how(const rrl_links *l);
 enum { RRL_GPU_CHARS = 64 };
 /** Name of the device's GPU, its UUID; "" for none. d may be NULL. */
 void rrl_gpu_name(char out[RRL_GPU_CHARS], const rrl_device *d);
-/** One event with every rank's GPU and how gradients travel; a warning where ranks share a GPU and parallel.ranks_per_gpu
- *  does not ask for it; nothing without GPUs. Collective over the team; the rank that `speaks` is rank 0. */
-rrl_status rrl_links_say(const rrl_links *l, rrl_team *t, const rrl_device *d, const rrl_parallel_config *p, bool speaks);
+/** Events: every rank's GPU, how gradients travel, and a warning where more ranks share a GPU than parallel.ranks_per_gpu
+ *  says; nothing without GPUs. Collective over the team; rank 0 writes where it `speaks`. */
+rrl_status rrl_links_say(const rrl_links *l, rrl_team *t, const rrl_device *d, const rrl_parallel_config *p,
+                         bool speaks);
 
 #endif

@@ -7,8 +7,8 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/** The calls since the last nccl_host_forget, a line each: "all_reduce 12", "broadcast 48 from 0", "send 48 to 2", ... with
- *  "{" and "}" around a group. */
+/** The calls since the last nccl_host_forget, a line each: "all_reduce 12", "broadcast 48 from 0", "send 48 to 2", ...
+ *  with "{" and "}" around a group. */
 const char *nccl_host_calls(void);
 void nccl_host_forget(void);
 /** Calls that NCCL would not have taken: a send outside a group, an operation while another is under way. */

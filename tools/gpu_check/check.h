@@ -14,8 +14,8 @@ typedef struct {
     rrl_buffer checks, figures; /* members of the two JSON arrays */
 } rrl_gpu_check;
 
-/** A result: one line on stdout and one entry in the JSON. outcome: "ok", "FAILED", "skipped" or "told" (decides nothing).
- *  Failed ones are counted. */
+/** A result: one line on stdout and one entry in the JSON. outcome: "ok", "FAILED", "skipped" or "told" (decides
+ *  nothing). Failed ones are counted. */
 void rrl_gpu_say(rrl_gpu_check *c, const char *name, const char *outcome, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 /** The same of a call: what went wrong, if it did. */

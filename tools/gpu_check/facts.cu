@@ -12,8 +12,8 @@ static double attribute(cudaDeviceAttr which, int gpu) {
     return cudaDeviceGetAttribute(&value, which, gpu) == cudaSuccess ? value : 0;
 }
 
-/* Operations of a multiprocessor in a clock, dense bf16 with f32 sums, by compute capability: A100 312, H100 989, B200 2250
- * TFLOP/s at their boost clocks; half of A100's in workstation GPUs. */
+/* Operations of a multiprocessor in a clock, dense bf16 with f32 sums, by compute capability: A100 312, H100 989, B200
+ * 2250 TFLOP/s at their boost clocks; half of A100's in workstation GPUs. */
 static double per_clock(int major, int minor) {
     return major >= 10 ? 8192 : major == 9 ? 4096 : major == 8 && minor == 0 ? 2048 : 1024;
 }

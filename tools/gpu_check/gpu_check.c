@@ -41,7 +41,10 @@ rrl_status rrl_gpu_open(rrl_device **out, const rrl_gpu_check *c, rrl_dtype dtyp
 static const struct {
     const char *name;
     void (*run)(rrl_gpu_check *c);
-} PARTS[] = {{"ops", rrl_gpu_check_ops}, {"step", rrl_gpu_check_step}, {"ranks", rrl_gpu_check_ranks}, {"speed", rrl_gpu_measure}};
+} PARTS[] = {{"ops", rrl_gpu_check_ops},
+             {"step", rrl_gpu_check_step},
+             {"ranks", rrl_gpu_check_ranks},
+             {"speed", rrl_gpu_measure}};
 
 typedef struct {
     const char *module, *json, *only;

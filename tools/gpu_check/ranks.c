@@ -65,7 +65,9 @@ static void nap(void *context, double since) {
     nanosleep(&t, NULL);
 }
 
-static float number(int rank, int i) { return (float)(((int64_t)i * 7919 + rank * 104729) % 1000003) * 0x1p-17f - 3.0f; }
+static float number(int rank, int i) {
+    return (float)(((int64_t)i * 7919 + rank * 104729) % 1000003) * 0x1p-17f - 3.0f;
+}
 
 /* Sum of two ranks and broadcast, by the given way: the bits are x0 + x1 whatever the order. */
 static rrl_status sums(rrl_device *d, rrl_collective *c, float *host) {
@@ -129,7 +131,8 @@ static pid_t start(const rrl_gpu_check *c, int rank, int socket) {
     snprintf(fd, sizeof fd, "%d", socket);
     pid_t p = fork();
     if (p == 0) {
-        execl("/proc/self/exe", "gpu_check", "--module", c->module_path, "--gpu", gpu, "--rank", number_of, fd, (char *)NULL);
+        execl("/proc/self/exe", "gpu_check", "--module", c->module_path, "--gpu", gpu, "--rank", number_of, fd,
+              (char *)NULL);
         _exit(1);
     }
     return p;

@@ -6,8 +6,8 @@
 
 enum { RRL_GPU_RANKS = 2 };
 
-/** Rank `rank` of two on one GPU, whose peer is reached through `socket`. Exit code: 0, 1 (why is on stderr), 77 = there is
- *  no NCCL (why is on stdout). */
+/** Rank `rank` of two on one GPU, whose peer is reached through `socket`. Exit code: 0, 1 (why is on stderr), 77 = there
+ *  is no NCCL (why is on stdout). */
 int rrl_gpu_rank(const rrl_gpu_check *c, int rank, int socket);
 
 #endif

@@ -29,7 +29,8 @@ static double elements(const rrl_model_config *c) {
 }
 
 static void add_figure(rrl_gpu_check *c, const char *name, double rate, double bound) {
-    (void)rrl_buffer_printf(&c->figures, "%s\n  {\"name\": \"%s\", \"tokens_per_s\": %.6g, \"bound\": %.6g, \"ratio\": %.4g}",
+    (void)rrl_buffer_printf(&c->figures,
+                            "%s\n  {\"name\": \"%s\", \"tokens_per_s\": %.6g, \"bound\": %.6g, \"ratio\": %.4g}",
                             c->figures.len ? "," : "", name, rate, bound, bound > 0 ? rate / bound : 0);
     if (bound > 0) rrl_gpu_say(c, name, "told", "%.0f tokens/s, %.2f of the bound %.0f", rate, rate / bound, bound);
     else rrl_gpu_say(c, name, "told", "%.0f tokens/s, bound unknown", rate);
@@ -51,7 +52,8 @@ static rrl_status generate(double *seconds, rrl_rollout *r, const rrl_gpu_world 
     RRL_GOTO(rrl_alloc(&q, (size_t)n, sizeof *q, "requests"));
     for (int32_t i = 0; i < n; i++)
         q[i] = (rrl_request){.prompt = w->prompts[i].ids, .n_prompt = w->prompts[i].n, .count = 1,
-                             .sampling = {.temperature = 0.7, .top_p = 0.95, .repetition_penalty = 1, .max_tokens = tokens},
+                             .sampling = {.temperature = 0.7, .top_p = 0.95, .repetition_penalty = 1,
+                                          .max_tokens = tokens},
                              .key = {.seed = 3, .purpose = RRL_RNG_TRAIN, .question = w->prompts[i].question}};
     const double start = rrl_gpu_clock();
     RRL_GOTO(rrl_rollout_run(r, &adapter, 1, q, n, drop, &made, NULL));
@@ -111,7 +113,7 @@ static rrl_status train(rrl_gpu_check *c, const sizes *z, const rrl_gpu_facts *f
     const double start = rrl_gpu_clock();
     RRL_GOTO(rrl_gpu_learn(&w, 1e-5));
     const double seconds = rrl_gpu_clock() - start;
-    add_figure(c, "training, 64 x 512 tokens", tokens / seconds, f->peak / (4 * elements(rrl_model_dims(w.model))));
+    add_figure(c, "training, 64 completions", tokens / seconds, f->peak / (4 * elements(rrl_model_dims(w.model))));
 done:
     rrl_gpu_world_close(&w);
     return rc;
@@ -136,7 +138,8 @@ done:
 void rrl_gpu_measure(rrl_gpu_check *c) {
     rrl_gpu_facts f;
     rrl_gpu_facts_of(&f, c->gpu);
-    rrl_gpu_say(c, "GPU", "told", "%s, %.0f GB/s, %.0f TFLOP/s bf16 by its clocks", f.name, f.read / 1e9, f.peak / 1e12);
+    rrl_gpu_say(c, "GPU", "told", "%s, %.0f GB/s, %.0f TFLOP/s bf16 by its clocks", f.name, f.read / 1e9,
+                f.peak / 1e12);
     rrl_status rc = measure(c, RRL_DETERMINISM_RUN);
     if (rc != RRL_OK) rrl_gpu_say_status(c, "benchmark", rc);
 }

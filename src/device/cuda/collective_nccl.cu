@@ -40,8 +40,9 @@ static rrl_status look(links *s, int rank, const char *what) {
         RRL_TRY(rrl_nccl_look(&done, s->nccl, stream_of(s)));
         if (done) return RRL_OK;
         if (now() - start > most)
-            return RRL_FAIL(RRL_ERR_COMM, "rank %d of the NCCL communicator waited %.0f s for %s in phase %s; a rank or "
-                            "the network is lost or slower than parallel.timeout_s", rank, most, what, *s->site.phase);
+            return RRL_FAIL(RRL_ERR_COMM,
+                            "rank %d of the NCCL communicator waited %.0f s for %s in phase %s; a rank or the network is "
+                            "lost or slower than parallel.timeout_s", rank, most, what, *s->site.phase);
         s->site.pause(s->site.context, start);
     }
 }
@@ -157,7 +158,8 @@ static rrl_status share_id(char id[RRL_NCCL_ID_BYTES], rrl_collective *host) {
     RRL_TRY(host->ops->broadcast(host, id, RRL_NCCL_ID_BYTES, 0));
     if (made != RRL_OK) return made;
     if (memcmp(id, none, RRL_NCCL_ID_BYTES) == 0)
-        return RRL_FAIL(RRL_ERR_COMM, "rank 0 could not make an NCCL communicator; parallel.collectives mpi does without");
+        return RRL_FAIL(RRL_ERR_COMM,
+                        "rank 0 could not make an NCCL communicator; parallel.collectives mpi does without");
     return RRL_OK;
 }
 
