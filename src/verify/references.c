@@ -18,7 +18,8 @@ rrl_status rrl_references_note(rrl_buffer *note, const rrl_questions *q, const c
     }
     if (!first) return RRL_OK;
     return rrl_buffer_printf(note,
-                             "%s: %lld of %lld references can never be right, so every answer to them is wrong; the first "
-                             "is \"%.40s\" in line %lld, question %s",
-                             name, (long long)bad, (long long)q->n, first->reference, (long long)first->line, first->id);
+                             "%s: %lld of %lld references can never be right, so every answer to them is wrong; the "
+                             "first is \"%.40s\" in line %lld, question %s",
+                             name, (long long)bad, (long long)q->n, first->reference,
+                             (long long)first->line, first->id);
 }
