@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "check.h"
 #include "program.h"
+#include "record/lock.h"
 #include "record/run_folder.h"
 #include "record_case.h"
 #include "study/repair.h"
@@ -305,6 +306,29 @@ static void test_leftovers(const char *dir) {
     CHECK(exists(dir, living));
 }
 
+/* A report that a killed process was writing is one temporary, with all that is in it; one that is being written is none. */
+static void test_report_leftover(const char *dir) {
+    rrl_process self;
+    char killed[320], writing[320], elsewhere[] = "report.another-host.4194399-0.tmp/report.md";
+    rrl_process_self(&self);
+    snprintf(killed, sizeof killed, "report.%s.4194399-0.tmp/plots/a.svg", self.host);
+    snprintf(writing, sizeof writing, "report.%s.%ld-0.tmp/report.md", self.host, (long)getpid());
+    const char *const files[] = {killed, writing, elsewhere};
+    for (int i = 0; i < 3; i++) {
+        char *parent = NULL;
+        CHECK_OK(rrl_path_parent(&parent, in(dir, files[i])));
+        CHECK_OK(rrl_dir_make(parent));
+        CHECK_OK(rrl_file_publish(in(dir, files[i]), "x", 1));
+        free(parent);
+    }
+    CHECK_EQ_INT(run_repair(dir, "", "1 temporary of killed runs left over"), 0);
+    CHECK(exists(dir, killed));
+    CHECK_EQ_INT(run_repair(dir, " --clean", "1 temporary of killed runs removed"), 0);
+    *strstr(killed, "/plots") = '\0';
+    CHECK(!exists(dir, killed));
+    CHECK(exists(dir, writing) && exists(dir, elsewhere));
+}
+
 /* Stopped between the last segment and run.h5, so that all of it is there: joined without computing. */
 static void test_join(void) {
     char dir[PROGRAM_PATH + 200], found[65];
@@ -332,6 +356,7 @@ int main(void) {
     snprintf(study, sizeof study, "%s", in(folder, "study"));
     test_gone(study);
     test_leftovers(study);
+    test_report_leftover(study);
     test_join();
     program_remove(folder);
     return CHECK_DONE();

@@ -58,6 +58,7 @@ void rrl_fault_rank(int rank);
     "publish.write\n"                                                                                                 \
     "quarantine.move\n"  /* a segment that differs */                                                                  \
     "rejudged.write\n"   /* rrl rejudge's copy */                                                                      \
+    "report.exchange\n"  /* fails as a file system that has none */                                                    \
     "run.write\n"        /* run.h5 */                                                                                  \
     "segment.write\n"    /* records/N.h5 */
 

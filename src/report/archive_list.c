@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "report/archive.h"
+#include "report/report_folder.h"
 
 enum { DEEPEST = 12 };
 
@@ -20,9 +21,10 @@ static bool ends_with(const char *name, const char *end) {
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-/* A checkpoint serves nothing but going on with the run; an adapter is weights. */
+/* A checkpoint serves nothing but going on with the run; an adapter is weights; a report may be on its way. */
 static bool folder_belongs(const char *name, bool weights) {
-    return strcmp(name, "checkpoints") != 0 && (weights || strcmp(name, "adapter") != 0);
+    return strcmp(name, "checkpoints") != 0 && !rrl_report_folder_is_fresh(name) &&
+           (weights || strcmp(name, "adapter") != 0);
 }
 
 static bool file_belongs(const char *name, bool weights) {

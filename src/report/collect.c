@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "record/run_folder.h"
 #include "report/report_data.h"
+#include "report/report_folder.h"
 #include "study/study.h"
 
 /* --- order */
@@ -107,7 +108,8 @@ static bool has(const char *dir, const char *name, bool folder) {
  * base completions and its qualification (a method's folder called base is a run and not asked here). */
 static bool left_out(const char *name, bool in_study) {
     const char *old = strstr(name, ".old-");
-    return strcmp(name, "report") == 0 || strcmp(name, "quarantine") == 0 || (old && old[5]) ||
+    return strcmp(name, "report") == 0 || rrl_report_folder_is_fresh(name) || strcmp(name, "quarantine") == 0 ||
+           (old && old[5]) ||
            (in_study && (strcmp(name, "base") == 0 || strcmp(name, "qualification") == 0));
 }
 

@@ -1,8 +1,6 @@
-/* Makes the pictures and has them drawn. Everything is written to plots.new, which then takes the place of
- * plots, so that a reader never sees pictures of two reports. */
+/* Makes the pictures and has them drawn. */
 #include "report/plots.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,35 +42,6 @@ done:
 }
 
 /* --- files */
-
-static rrl_status remove_folder(const char *folder) {
-    char **names = NULL, *path = NULL;
-    size_t n = 0;
-    rrl_status rc = RRL_OK;
-    if (!rrl_dir_exists(folder)) return RRL_OK;
-    RRL_GOTO(rrl_dir_list(&names, &n, folder));
-    for (size_t i = 0; i < n; i++) {
-        free(path);
-        path = NULL;
-        RRL_GOTO(rrl_path_join(&path, folder, names[i]));
-        (void)unlink(path);
-    }
-    if (rmdir(folder) != 0)
-        rc = RRL_FAIL(RRL_ERR_IO, "%s could not be removed: %s; move away what is not of the report in it", folder,
-                      strerror(errno));
-done:
-    free(path);
-    rrl_names_free(&names, n);
-    return rc;
-}
-
-rrl_status rrl_pictures_remove(const char *folder) {
-    char *path = NULL;
-    RRL_TRY(rrl_path_join(&path, folder, "plots"));
-    rrl_status rc = remove_folder(path);
-    free(path);
-    return rc;
-}
 
 static rrl_status publish(const char *dir, const char *name, const char *extension, const rrl_buffer *b) {
     char file[RRL_PICTURE_NAME + 8], *path = NULL;
@@ -152,23 +121,17 @@ static rrl_status tidy(const rrl_pictures *p, const char *dir, bool drawn) {
 }
 
 rrl_status rrl_pictures_publish(rrl_pictures *p, const char *folder) {
-    char *fresh = NULL, *old = NULL;
+    char *plots = NULL;
     bool drawn = false;
-    rrl_status rc;
-    RRL_GOTO(rrl_path_join(&fresh, folder, "plots.new"));
-    RRL_GOTO(rrl_path_join(&old, folder, "plots"));
-    RRL_GOTO(remove_folder(fresh));
-    RRL_GOTO(remove_folder(old));
-    if (!p->n) goto done;
-    RRL_GOTO(rrl_dir_make(fresh));
-    RRL_GOTO(write_inputs(p, fresh));
-    RRL_GOTO(rrl_gnuplot_run(&drawn, p->note, fresh, RUN));
-    if (drawn) RRL_GOTO(read_drawings(p, fresh));
-    RRL_GOTO(tidy(p, fresh, drawn));
-    if (rename(fresh, old) != 0)
-        rc = RRL_FAIL(RRL_ERR_IO, "%s could not be renamed to plots: %s", fresh, strerror(errno));
+    rrl_status rc = RRL_OK;
+    if (!p->n) return RRL_OK;
+    RRL_GOTO(rrl_path_join(&plots, folder, "plots"));
+    RRL_GOTO(rrl_dir_make(plots));
+    RRL_GOTO(write_inputs(p, plots));
+    RRL_GOTO(rrl_gnuplot_run(&drawn, p->note, plots, RUN));
+    if (drawn) RRL_GOTO(read_drawings(p, plots));
+    RRL_GOTO(tidy(p, plots, drawn));
 done:
-    free(fresh);
-    free(old);
+    free(plots);
     return rc;
 }

@@ -29,10 +29,8 @@ typedef struct {
 /** Scripts and data of all pictures that the section has something for. Free with rrl_pictures_free. */
 rrl_status rrl_pictures_make(rrl_pictures *out, const rrl_report_numbers *n, const rrl_report_study *study);
 void rrl_pictures_free(rrl_pictures *p);
-/** Write folder/plots/ anew: data, scripts and, where gnuplot works, the drawings, which are read back into svg. The same
+/** Write folder/plots/, which is not there yet: data, scripts and, where gnuplot works, the drawings, which are read back into svg. The same
  *  pictures give the same bytes, but for the creation date in a PDF. */
 rrl_status rrl_pictures_publish(rrl_pictures *p, const char *folder);
-/** Remove folder/plots. */
-rrl_status rrl_pictures_remove(const char *folder);
 
 #endif

@@ -3,13 +3,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/files.h"
 #include "base/text.h"
 #include "report/hypotheses.h"
 #include "report/report_csv.h"
+#include "report/report_folder.h"
 #include "report/report_page.h"
 #include "report/report_text.h"
 
@@ -74,45 +73,6 @@ static rrl_status publish_section(const char *folder, const rrl_report_numbers *
     return RRL_OK;
 }
 
-/* Take away what an earlier report left where this one writes nothing, so that no old table is taken for a
- * new one. */
-static rrl_status remove_csv(const char *folder) {
-#define X(file, function) file,
-    static const char *const FILES[] = {RRL_REPORT_CSV_LIST(X)};
-#undef X
-    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
-        char *path;
-        RRL_TRY(rrl_path_join(&path, folder, FILES[i]));
-        (void)unlink(path);
-        free(path);
-    }
-    RRL_TRY(rrl_pictures_remove(folder));
-    (void)rmdir(folder); /* succeeds where the folder held nothing else */
-    return RRL_OK;
-}
-
-static rrl_status remove_old(const char *out, size_t n_sections) {
-    rrl_status rc = RRL_OK;
-    char **names = NULL, *path = NULL;
-    size_t n = 0, number;
-    if (!rrl_dir_exists(out)) return RRL_OK;
-    if (n_sections != 1) RRL_GOTO(remove_csv(out));
-    if (!rrl_dir_exists(out)) return RRL_OK;
-    RRL_GOTO(rrl_dir_list(&names, &n, out));
-    for (size_t i = 0; i < n; i++) {
-        if (sscanf(names[i], "section-%zu", &number) != 1 || (n_sections > 1 && number <= n_sections))
-            continue;
-        free(path);
-        path = NULL;
-        RRL_GOTO(rrl_path_join(&path, out, names[i]));
-        RRL_GOTO(remove_csv(path));
-    }
-done:
-    free(path);
-    rrl_names_free(&names, n);
-    return rc;
-}
-
 /* Publish what a maker of text writes as folder/file. */
 static rrl_status publish_page(const char *folder, const char *file, const rrl_report_page *page,
                                rrl_status (*make)(rrl_buffer *b, const rrl_report_page *page)) {
@@ -123,18 +83,16 @@ static rrl_status publish_page(const char *folder, const char *file, const rrl_r
     return rc;
 }
 
-static rrl_status publish(report *r, const char *dir) {
+/* All files into folder out, which is empty. */
+static rrl_status write_files(report *r, const char *out) {
     enum { FOLDER_CHARS = 32 };
     size_t n = r->sections.n;
-    char *out = NULL, *path = NULL, (*folders)[FOLDER_CHARS] = NULL;
+    char *path = NULL, (*folders)[FOLDER_CHARS] = NULL;
     const char **names = NULL;
     rrl_status rc;
-    RRL_GOTO(rrl_path_join(&out, dir, "report"));
     RRL_GOTO(rrl_alloc(&folders, n, sizeof *folders, "folders"));
     RRL_GOTO(rrl_alloc(&names, n, sizeof *names, "folders"));
     RRL_GOTO(rrl_alloc(&r->pictures, n, sizeof *r->pictures, "pictures"));
-    RRL_GOTO(remove_old(out, n));
-    RRL_GOTO(rrl_dir_make(out));
     for (size_t i = 0; i < n; i++) {
         if (n > 1) snprintf(folders[i], FOLDER_CHARS, "section-%zu", i + 1);
         names[i] = folders[i];
@@ -152,7 +110,18 @@ done:
     free(names);
     free(folders);
     free(path);
-    free(out);
+    return rc;
+}
+
+static rrl_status publish(report *r, const char *dir) {
+    char *fresh = NULL;
+    rrl_status rc;
+    RRL_GOTO(rrl_report_folder_make(&fresh, dir));
+    RRL_GOTO(write_files(r, fresh));
+    RRL_GOTO(rrl_report_folder_publish(fresh, dir));
+done:
+    if (rc != RRL_OK && fresh) rrl_report_folder_drop(fresh);
+    free(fresh);
     return rc;
 }
 

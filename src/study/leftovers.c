@@ -1,18 +1,22 @@
 /* A temporary is listed before the lock above it is looked at: who held the lock then has renamed it or is dead by the
  * time it is removed. */
+#define _GNU_SOURCE /* nftw */
 #include "study/leftovers.h"
 
 #include <errno.h>
+#include <ftw.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/files.h"
 #include "record/lock.h"
 
-static const char SUFFIX[] = ".tmp", PROGRESS[] = "progress.json.tmp";
+static const char SUFFIX[] = ".tmp", PROGRESS[] = "progress.json.tmp", REPORT[] = "report.";
 
 /* Whether a name is one that this program gives to temporaries; *pid of its maker, 0 = not in the name. */
 static bool is_temporary(long *pid, const char *name) {
@@ -52,6 +56,33 @@ static bool in_use(const char *folder, const char *top, const char *name, long p
     return used;
 }
 
+/* report.HOST.PID-K.tmp, a report on its way: no lock is held for one. A maker on another host cannot be asked, but
+ * writes files all the time. */
+static bool report_in_use(const char *name, long pid, const struct stat *st) {
+    enum { QUIET_S = 3600 };
+    rrl_process self;
+    rrl_process_self(&self);
+    size_t n = strlen(self.host);
+    const char *host = name + sizeof REPORT - 1;
+    if (strncmp(host, self.host, n) != 0 || host[n] != '.') return time(NULL) - st->st_mtime < QUIET_S;
+    return kill((pid_t)pid, 0) == 0 || errno == EPERM;
+}
+
+static bool is_report(long *pid, const char *name) {
+    return strncmp(name, REPORT, sizeof REPORT - 1) == 0 && is_temporary(pid, name) && *pid > 0;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at) {
+    (void)st, (void)type, (void)at;
+    return remove(path) != 0 && errno != ENOENT;
+}
+
+static bool remove_all(const char *path, bool folder) {
+    enum { OPEN_FOLDERS = 8 };
+    if (!folder) return unlink(path) == 0 || errno == ENOENT;
+    return nftw(path, remove_entry, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS) == 0;
+}
+
 static rrl_status look(rrl_buffer *text, int64_t *n, const char *folder, const char *top, bool clean);
 
 static rrl_status look_at(rrl_buffer *text, int64_t *n, const char *folder, const char *name, const char *top, bool clean) {
@@ -61,12 +92,14 @@ static rrl_status look_at(rrl_buffer *text, int64_t *n, const char *folder, cons
     rrl_status rc;
     RRL_GOTO(rrl_path_join(&path, folder, name));
     if (lstat(path, &st) != 0) goto done; /* gone since it was listed */
-    if (S_ISDIR(st.st_mode)) {
+    bool dir = S_ISDIR(st.st_mode), report = dir && is_report(&pid, name);
+    if (dir && !report) {
         rc = look(text, n, path, top, clean);
         goto done;
     }
-    if (!S_ISREG(st.st_mode) || !is_temporary(&pid, name) || in_use(folder, top, name, pid)) goto done;
-    if (clean && unlink(path) != 0 && errno != ENOENT)
+    if (report && report_in_use(name, pid, &st)) goto done;
+    if (!dir && (!S_ISREG(st.st_mode) || !is_temporary(&pid, name) || in_use(folder, top, name, pid))) goto done;
+    if (clean && !remove_all(path, dir))
         RRL_GOTO(RRL_FAIL(RRL_ERR_IO, "%s: cannot be removed: %s", path, strerror(errno)));
     RRL_GOTO(rrl_buffer_printf(text, "%s %s\n", clean ? "removed " : "left over", path));
     ++*n;
