@@ -300,6 +300,7 @@ static rrl_status claim_method(rrl_claim *out, const rrl_resample *r, const doub
     (void)margin(means, x, n_seeds, r->n_questions, true);
     for (int64_t s = 0; s < n_seeds; s++)
         if (!isnan(means[s])) means[n_means++] = means[s];
+    if (n_means < 2) goto done;
     RRL_GOTO(rrl_sign_flip_p(&out->p, r->seed, means, n_means));
     out->flips = n_means > RRL_EXACT_FLIP_SEEDS ? RRL_MONTE_CARLO_FLIPS : 0;
     RRL_GOTO(crossed_variance(&c, x, n_seeds, r->n_questions));

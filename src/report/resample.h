@@ -40,7 +40,7 @@ void rrl_resample_free(rrl_resample *r);
 
 /** Both statements about the mean over seeds of the mean over questions of x [n_seeds, r->n_questions], NaN = missing;
  *  n_seeds <= max_seeds. p tests a mean of 0 (values that are differences). (1) has no interval for fewer than two
- *  questions, (2) none for fewer than two seeds or where nothing varies. */
+ *  questions; (2) has neither p nor interval for fewer than two seeds, and no interval where nothing varies. */
 rrl_status rrl_resample_claims(rrl_claim *runs, rrl_claim *method, const rrl_resample *r, const double *x,
                                int64_t n_seeds);
 
