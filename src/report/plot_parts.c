@@ -9,8 +9,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-/* Pixels around the panels. */
-enum { LEFT = 74, RIGHT = 16, TOP = 70, BOTTOM = 92, BETWEEN_X = 66, BETWEEN_Y = 92, KEY_HEIGHT = 34 };
+/* Pixels around the panels: on the left there is room for ticks as wide as -0.005 and a label beside them. */
+enum { LEFT = 94, RIGHT = 16, TOP = 70, BOTTOM = 92, BETWEEN_X = 76, BETWEEN_Y = 92, KEY_HEIGHT = 34 };
 
 /* --- pictures */
 
@@ -112,11 +112,21 @@ rrl_status rrl_plot_number(rrl_buffer *b, double v) {
     return rrl_buffer_puts(b, text);
 }
 
-rrl_status rrl_plot_range(rrl_buffer *b, const char *axis, double low, double high) {
+void rrl_plot_limits(double limits[2], double low, double high) {
     if (!(low <= high)) low = 0, high = 1;
     double margin = high > low ? 0.06 * (high - low) : fmax(0.05, 0.1 * fabs(high));
-    double from = low >= 0 ? fmax(low - margin, -0.15 * margin) : low - margin;
-    return rrl_buffer_printf(b, "set %srange [%.6g:%.6g]\n", axis, from, high + margin);
+    limits[0] = low >= 0 ? fmax(low - margin, -0.15 * margin) : low - margin;
+    limits[1] = high + margin;
+}
+
+rrl_status rrl_plot_put_range(rrl_buffer *b, const char *axis, const double limits[2]) {
+    return rrl_buffer_printf(b, "set %srange [%.6g:%.6g]\n", axis, limits[0], limits[1]);
+}
+
+rrl_status rrl_plot_range(rrl_buffer *b, const char *axis, double low, double high) {
+    double limits[2];
+    rrl_plot_limits(limits, low, high);
+    return rrl_plot_put_range(b, axis, limits);
 }
 
 void rrl_plot_file_name(char out[RRL_PICTURE_NAME], const char *prefix, const char *text) {

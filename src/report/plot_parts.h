@@ -30,7 +30,10 @@ rrl_status rrl_picture_end(rrl_picture *p, const char *key);
 rrl_status rrl_plot_quote(rrl_buffer *b, const char *text);
 /** A number for a script; NaN as NaN. */
 rrl_status rrl_plot_number(rrl_buffer *b, double v);
-/** Range of an axis around [low, high] with a margin; it shows nothing below 0 where low is not. */
+/** Limits of an axis around [low, high] with a margin; it shows nothing below 0 where low is not. put_range writes them,
+ *  range is both. */
+void rrl_plot_limits(double limits[2], double low, double high);
+rrl_status rrl_plot_put_range(rrl_buffer *b, const char *axis, const double limits[2]);
 rrl_status rrl_plot_range(rrl_buffer *b, const char *axis, double low, double high);
 
 /** "lc rgb ... pt ..." of a method: the three of the protocol have fixed ones, others by their place. */
