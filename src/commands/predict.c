@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "commands/commands.h"
+#include "config/config_check.h"
 #include "report/predict.h"
 
 /* "R,W": the shares of right [1] and of wrong [0] completions. */
@@ -46,7 +47,7 @@ rrl_status rrl_command_predict(const rrl_options *o, rrl_command_context *ctx) {
     if (ctx->rank != 0) return RRL_OK;
     RRL_GOTO(request_of(&request, o));
     RRL_GOTO(rrl_config_open(&c, o->arguments.v[0], o->set.v, o->set.n));
-    RRL_GOTO(rrl_config_check(c, rrl_predict_is_run(c) ? RRL_FOR_EVAL : RRL_FOR_STUDY));
+    RRL_GOTO(rrl_config_check(c, rrl_config_purpose(c) == RRL_FOR_STUDY ? RRL_FOR_STUDY : RRL_FOR_EVAL));
     RRL_GOTO(rrl_predict_table_make(&t, c, &request, true));
     RRL_GOTO(o->json ? rrl_predict_json(&text, &t) : rrl_predict_text(&text, &t));
     fputs(text, stdout);

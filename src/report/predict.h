@@ -116,11 +116,9 @@ typedef struct {
 } rrl_predict_request;
 #define RRL_PREDICT_REQUEST {.extra_prior = NAN, .eligible = {1, 1}}
 
-/** One clean arm with one level and one seed is no grid: it is the run of `train` or `eval`, with its own members. */
-bool rrl_predict_is_run(const rrl_config *c);
-/** Cells of the config: each arm at each level, or the one run; with `reference` also three rule members under the
- *  seven noises of the reference table. Free with rrl_predict_table_free. Errors: those of rrl_conditions_list and of
- *  rrl_predict_moments_of. */
+/** Cells of the config: each arm at each level of a study, or the one run, with its own members, of what is none
+ *  (rrl_config_purpose); with `reference` also three rule members under the seven noises of the reference table. Free with
+ *  rrl_predict_table_free. Errors: those of rrl_conditions_list and of rrl_predict_moments_of. */
 rrl_status rrl_predict_table_make(rrl_predict_table *out, const rrl_config *c, const rrl_predict_request *request,
                                   bool reference);
 void rrl_predict_table_free(rrl_predict_table *t);

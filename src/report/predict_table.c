@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "config/config_check.h"
 #include "report/predict.h"
 #include "study/study.h"
 
@@ -192,12 +193,6 @@ static rrl_status add_reference(rrl_predict_table *t) {
     return RRL_OK;
 }
 
-bool rrl_predict_is_run(const rrl_config *c) {
-    const rrl_experiment_config *x = &c->experiment;
-    return x->mode != RRL_MODE_FIXTURE && x->n_arms == 1 && x->arms[0].n_members == 0 &&
-           x->arms[0].corruption.kind == RRL_CORRUPT_NONE && x->arms[0].levels.n == 1 && x->seeds.n == 1;
-}
-
 static int compare(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -223,7 +218,7 @@ rrl_status rrl_predict_table_make(rrl_predict_table *out, const rrl_config *c,
     rrl_status rc = RRL_OK;
     rrl_predict_table t = {.eligible = {request->eligible[0], request->eligible[1]},
                            .group = c->generation.num_generations,
-                           .run = rrl_predict_is_run(c)};
+                           .run = rrl_config_purpose(c) != RRL_FOR_STUDY};
     RRL_GOTO(set_priors(&t, request));
     RRL_GOTO(t.run ? add_run(&t, c) : add_study(&t, c));
     if (reference) RRL_GOTO(add_reference(&t));
