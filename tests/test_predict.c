@@ -174,6 +174,7 @@ static void test_text(void) {
                          "arm flip, level 0.2: 3 members, flip\n  baseline = mean, robust = combined\n") !=
                   NULL);
             CHECK(strstr(text, " mean                +0.600 +    1.67 ") != NULL);
+            CHECK(strstr(text, "\n minimum             ") != NULL && strstr(text, "\n posterior            rho^2           ") != NULL);
             CHECK(
                 strstr(text,
                        " flip           0.6 -.200/-.308 -.296/-.273 -.155/-.179 -.152/-.185   .097/.312\n") !=

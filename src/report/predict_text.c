@@ -59,6 +59,11 @@ static void pair(char out[2 * CELL_CHARS], double j, double rho) {
 
 /* ---- tables ---- */
 
+/* As the config's keys call it; JSON keeps the short name of the minimum. */
+static const char *name_of(int strategy) {
+    return strategy == RRL_PREDICT_MINIMUM ? "minimum" : STRATEGIES[strategy];
+}
+
 static rrl_status put_title(rrl_buffer *b, const rrl_predict_table *t, const rrl_predict_cell *c) {
     char level[RRL_NUMBER_CHARS] = "fixed";
     if (!isnan(c->level)) rrl_format_g(level, c->level);
@@ -71,10 +76,10 @@ static rrl_status put_title(rrl_buffer *b, const rrl_predict_table *t, const rrl
     RRL_TRY(rrl_buffer_puts(b, "\n"));
     if (c->refused) return rrl_buffer_printf(b, "  not predicted: %s\n", c->refused);
     const char *first = t->run ? "reward" : "baseline";
-    if (c->baseline >= 0) RRL_TRY(rrl_buffer_printf(b, "  %s = %s", first, STRATEGIES[c->baseline]));
+    if (c->baseline >= 0) RRL_TRY(rrl_buffer_printf(b, "  %s = %s", first, name_of(c->baseline)));
     if (c->robust >= 0)
         RRL_TRY(rrl_buffer_printf(b, "%s = %s", c->baseline >= 0 ? ", robust" : "  robust",
-                                  STRATEGIES[c->robust]));
+                                  name_of(c->robust)));
     if (c->baseline >= 0 || c->robust >= 0) RRL_TRY(rrl_buffer_puts(b, "\n"));
     if (c->has_eligible)
         RRL_TRY(rrl_buffer_printf(b, "  bias and exploit may act on %g of right, %g of wrong completions\n",
@@ -85,13 +90,14 @@ static rrl_status put_title(rrl_buffer *b, const rrl_predict_table *t, const rrl
 }
 
 static rrl_status put_strategy(rrl_buffer *b, const rrl_predict_table *t, const rrl_predict_cell *c, int s) {
-    char j[CELL_CHARS] = "rho^2", cost[CELL_CHARS] = "", rho[CELL_CHARS];
+    char j[CELL_CHARS] = "rho^2", sign = ' ', cost[CELL_CHARS] = "", rho[CELL_CHARS];
     rrl_predict_effect first = rrl_predict_effect_at(t, c, s, 0);
-    if (s != RRL_PREDICT_POSTERIOR) {
+    if (s != RRL_PREDICT_POSTERIOR) { /* whose J changes with P(right) */
+        sign = sign_of(first.j_eff);
         number(j, first.j_eff);
         updates(cost, first.updates);
     }
-    RRL_TRY(rrl_buffer_printf(b, " %-19s %6s %c %7s", STRATEGIES[s], j, sign_of(first.j_eff), cost));
+    RRL_TRY(rrl_buffer_printf(b, " %-19s %6s %c %7s", name_of(s), j, sign, cost));
     for (int i = 0; i < t->n_priors; i++) {
         number(rho, rrl_predict_effect_at(t, c, s, i).rho);
         RRL_TRY(rrl_buffer_printf(b, " %6s", rho));
@@ -135,7 +141,7 @@ static rrl_status put_reference(rrl_buffer *b, const rrl_predict_table *t) {
     if (prior < 0) return RRL_OK;
     RRL_TRY(
         rrl_buffer_puts(b, "\nfor reference: three rule members, P(right) 0.3, J/rho\n noise             "));
-    for (int i = 0; i < N_SHOWN; i++) RRL_TRY(rrl_buffer_printf(b, " %11s", STRATEGIES[SHOWN[i]]));
+    for (int i = 0; i < N_SHOWN; i++) RRL_TRY(rrl_buffer_printf(b, " %11s", name_of(SHOWN[i])));
     RRL_TRY(rrl_buffer_puts(b, "\n"));
     for (size_t k = 0; k < t->n; k++) {
         const rrl_predict_cell *c = &t->cells[k];
@@ -160,7 +166,8 @@ rrl_status rrl_predict_text(char **out, const rrl_predict_table *t) {
     RRL_GOTO(rrl_buffer_puts(
         &b, "J = E[reward | right] - E[reward | wrong]: 1 clean, 0 drifts, below 0 unlearns.\n"
             "updates = what training takes relative to a clean verifier (1/J).\n"
-            "rho = correlation of reward and correctness, at each P(right).\n"));
+            "rho = correlation of reward and correctness, at each P(right).\n"
+            "posterior = P(right | verdicts), the best that can be made of them; J = rho^2.\n"));
     for (size_t i = 0; i < t->n; i++)
         if (!t->cells[i].reference) RRL_GOTO(put_cell(&b, t, &t->cells[i]));
     RRL_GOTO(put_reference(&b, t));
