@@ -5,6 +5,8 @@
 #include <math.h>
 
 #include "check.h"
+#include "report/report_csv.h"
+#include "report/report_page.h"
 #include "report/report_text.h"
 
 static rrl_report_difference change = {.arm = "flip", .mean = 0.25};
@@ -84,11 +86,48 @@ static void test_qualification(void) {
     check_qualification(&sampled, 0, "pass@1 of the untrained model is 0.5000 on 8 validation questions (4 sampled answers each).");
 }
 
+/* One record has no methods to compare; a report without gaps has no chapter on them; fixed members are called that. */
+static void test_what_is_left_out(void) {
+    char base[] = "base", evaluation[] = "test", arm[] = "loophole", none[] = "";
+    rrl_report_condition c = {.path = none, .kind = evaluation, .arm = arm, .method = base, .level = NAN, .digest = none,
+                              .evaluation = evaluation, .n_questions = 2};
+    const rrl_report_condition *both[] = {&c, &c};
+    rrl_report_section section = {both, 1, 2, none};
+    rrl_report_numbers numbers = {.section = &section};
+    rrl_report_gap gap = {arm, base, none};
+    rrl_report_data data = {.conditions = &c, .n = 1, .gaps = &gap};
+    rrl_report_study study = {.label = none};
+    rrl_report_page page = {.data = &data, .study = &study};
+    for (int n = 1; n <= 2; n++) {
+        rrl_buffer finding = {0}, markdown = {0}, html = {0};
+        section.n = (size_t)n;
+        CHECK_OK(rrl_report_finding(&finding, &numbers));
+        CHECK((finding.len > 0) == (n == 2));
+        data.n_gaps = (size_t)n - 1;
+        CHECK_OK(rrl_report_markdown(&markdown, &page));
+        CHECK((strstr(markdown.data, "Not complete") != NULL) == (n == 2));
+        CHECK_OK(rrl_report_html(&html, &page));
+        CHECK((strstr(html.data, "href=\"#gaps\"") != NULL) == (n == 2));
+        rrl_buffer_free(&finding);
+        rrl_buffer_free(&markdown);
+        rrl_buffer_free(&html);
+    }
+    rrl_buffer json = {0}, csv = {0};
+    section.n = 1;
+    CHECK_OK(rrl_json_summary(&json, &numbers));
+    CHECK(strstr(json.data, "\"arm\": \"loophole\", \"level\": \"fixed\", \"method\": \"base\"") != NULL);
+    CHECK_OK(rrl_csv_summary(&csv, &numbers));
+    CHECK(strstr(csv.data, "\nloophole,fixed,base,") != NULL);
+    rrl_buffer_free(&json);
+    rrl_buffer_free(&csv);
+}
+
 int main(void) {
     char signs[RRL_REPORT_SENTENCE];
     test_tables();
     test_pieces();
     test_qualification();
+    test_what_is_left_out();
     rrl_report_signs(signs, sizeof signs, &measured);
     CHECK(strstr(signs, "accuracy at 1 of 1 trained arms, levels and methods. Where members are biased") != NULL);
     return CHECK_DONE();

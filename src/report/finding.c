@@ -113,6 +113,7 @@ static void quote_range(char out[64], int64_t low, int64_t high, const char *wha
 rrl_status rrl_report_finding(rrl_buffer *b, const rrl_report_numbers *n) {
     char text[512], seeds[64], questions[64];
     counts k = count(n);
+    if (n->section->n == 1) return RRL_OK;
     if (!k.measured)
         return say(b, "base, baseline and robust were not all measured at any arm and level, so these "
                          "records do not say whether robust keeps correctness that baseline loses.");

@@ -136,8 +136,9 @@ static rrl_status put_section(rrl_buffer *b, const rrl_report_numbers *n) {
     rrl_status rc;
     if (!n->n_aggregates) return rrl_buffer_puts(b, "No evaluation is recorded yet.\n");
     RRL_GOTO(rrl_report_text_table(b, n));
-    RRL_GOTO(rrl_buffer_puts(b, "\n"));
     RRL_GOTO(rrl_report_finding(&text, n));
+    if (!text.len) goto done;
+    RRL_GOTO(rrl_buffer_puts(b, "\n"));
     RRL_GOTO(put_wrapped(b, text.data));
 done:
     rrl_buffer_free(&text);

@@ -204,7 +204,7 @@ static rrl_status json_condition(rrl_buffer *b, const rrl_report_condition *c) {
     RRL_TRY(rrl_buffer_puts(b, "  {"));
     RRL_TRY(json_text(b, "arm", c->arm));
     RRL_TRY(rrl_buffer_puts(b, "\"level\": "));
-    RRL_TRY(rrl_json_number(b, c->level));
+    RRL_TRY(isnan(c->level) ? rrl_buffer_puts(b, "\"fixed\"") : rrl_json_number(b, c->level));
     RRL_TRY(rrl_buffer_puts(b, ", "));
     RRL_TRY(json_text(b, "method", c->method));
     RRL_TRY(rrl_buffer_printf(b, "\"seed\": %llu, ", (unsigned long long)c->seed));

@@ -9,7 +9,7 @@
 #define RRL_REPORT_CSV_LIST(X)                                                                                         \
     X("summary.csv", rrl_csv_summary)                         /* a row a record: identity and every metric */          \
     X("per_seed.csv", rrl_csv_per_seed)                       /* a row a metric of a record */                         \
-    X("summary.json", rrl_json_summary)                       /* the same as objects, null = undefined */              \
+    X("summary.json", rrl_json_summary)                       /* the same as objects: null = undefined, level "fixed" */ \
     X("aggregate.csv", rrl_csv_aggregate)                     /* mean and deviation across seeds */                    \
     X("paired_method_differences.csv", rrl_csv_differences)   /* statement 1: method_a - method_b in these runs */     \
     X("method_differences.csv", rrl_csv_method_differences)   /* statement 2: method_a - method_b of the method */     \

@@ -111,7 +111,7 @@ static rrl_status finding(const rrl_document *d, const rrl_report_numbers *n) {
     rrl_buffer text = {0};
     rrl_status rc;
     RRL_GOTO(rrl_report_finding(&text, n));
-    RRL_GOTO(d->w->paragraph(d->b, RRL_FINDING, text.data));
+    if (text.len) RRL_GOTO(d->w->paragraph(d->b, RRL_FINDING, text.data));
 done:
     rrl_buffer_free(&text);
     return rc;
@@ -208,15 +208,15 @@ static rrl_status section(const rrl_document *d, const rrl_report_page *page, si
 static rrl_status gaps(const rrl_document *d, const rrl_report_data *data) {
     rrl_buffer text = {0};
     rrl_status rc;
+    if (!data->n_gaps) return RRL_OK;
     RRL_GOTO(d->w->chapter(d->b, &GAPS));
-    if (!data->n_gaps) RRL_GOTO(d->w->paragraph(d->b, RRL_PLAIN, "Every planned condition has a complete record."));
-    if (data->n_gaps) RRL_GOTO(d->w->list(d->b, false));
+    RRL_GOTO(d->w->list(d->b, false));
     for (size_t i = 0; i < data->n_gaps; i++) {
         text.len = 0;
         RRL_GOTO(rrl_report_gap_text(&text, &data->gaps[i]));
         RRL_GOTO(d->w->item(d->b, NULL, text.data));
     }
-    if (data->n_gaps) RRL_GOTO(d->w->list_end(d->b, false));
+    RRL_GOTO(d->w->list_end(d->b, false));
     RRL_GOTO(d->w->chapter_end(d->b));
 done:
     rrl_buffer_free(&text);
@@ -253,9 +253,10 @@ static rrl_status begin(const rrl_document *d, const rrl_report_page *page) {
         names[i] = name_of(page, i);
         v[n++] = (rrl_chapter){names[i].id, names[i].title};
     }
-    v[n++] = GAPS;
+    if (open) v[n++] = GAPS;
     v[n++] = PROVENANCE;
     if (open) snprintf(missing, sizeof missing, ", %zu condition%s not complete", open, plural(open));
+    if (!open && page->study->config) snprintf(missing, sizeof missing, ", every planned condition complete");
     snprintf(subtitle, sizeof subtitle, "%zu record%s%s", records, plural(records), missing);
     RRL_GOTO(d->w->begin(d->b, *page->study->label ? page->study->label : "Report", subtitle, v, n));
 done:

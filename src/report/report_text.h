@@ -14,7 +14,7 @@ enum { RRL_REPORT_COLUMNS = 80, RRL_REPORT_SENTENCE = 512 };
 /** The main table of a section in at most RRL_REPORT_COLUMNS columns. */
 rrl_status rrl_report_text_table(rrl_buffer *b, const rrl_report_numbers *n);
 /** What the numbers say of correctness: where baseline fell below base, and whether robust did too; on one line, in an
- *  empty buffer. Only differences of means and their intervals are stated. */
+ *  empty buffer, which stays empty for a single record. Only differences of means and their intervals are stated. */
 rrl_status rrl_report_finding(rrl_buffer *b, const rrl_report_numbers *n);
 /** pass@1 before training, how it was measured and what was demanded; false where nothing was measured or demanded. */
 bool rrl_report_qualification(char out[RRL_REPORT_SENTENCE], const rrl_report_study *s);
