@@ -95,7 +95,7 @@ static float float_at(const ops_written *w, size_t byte) {
 }
 
 static void differ(const ops_written *want, const ops_written *got, size_t byte, const char *name, int round,
-                  const char *who) {
+                   const char *who) {
     fprintf(stderr, "  %s, round %d, %s: word %zu of %zu is %.9g, reference %.9g\n", name, round, who, byte / 4,
             want->len / 4, (double)float_at(got, byte), (double)float_at(want, byte));
 }
@@ -290,8 +290,8 @@ static void make_cache(run *c, cache *x, const ragged *b, int kv_heads, int dim)
     const size_t size = 2ul * (BLOCKS + 1) * (size_t)kv_heads * 2 * (size_t)dim * RRL_KV_BLOCK * sizeof(float);
     char *nothing = malloc(size);
     memset(nothing, 0xff, size); /* NaN in both types */
-    x->pool = (rrl_kv_pool){on_device(c, nothing, size), 2, BLOCKS + 1, kv_heads, dim,
-                            pick(c->g, 0, 1) ? RRL_BF16 : RRL_F32};
+    x->pool =
+        (rrl_kv_pool){on_device(c, nothing, size), 2, BLOCKS + 1, kv_heads, dim, pick(c->g, 0, 1) ? RRL_BF16 : RRL_F32};
     free(nothing);
     for (int i = 0; i < BLOCKS; ++i) x->entry[i] = i;
     for (int i = BLOCKS - 1; i > 0; --i) {
@@ -400,8 +400,11 @@ static void case_elementwise(run *c) {
 
 static void case_vocabulary(run *c) {
     enum { MOST = 50 };
-    int rows = pick(c->g, 1, MOST), hidden = odd_size(c->g, 70),
-        vocabulary = pick(c->g, 0, 1) ? pick(c->g, 500, 1200) : odd_size(c->g, 200);
+    int rows = pick(c->g, 1, MOST), hidden = odd_size(c->g, 70), vocabulary = odd_size(c->g, 200);
+    if (pick(c->g, 0, 2)) { /* several blocks, and rows that fill a small working room */
+        vocabulary = pick(c->g, 500, 1200);
+        hidden = pick(c->g, 50, 70);
+    }
     rrl_weight *w = weight(c->d, c->g, vocabulary, hidden);
     rrl_tensor x = some(c, rows, hidden, 3), scratch = some(c, rows, RRL_VOCAB_BLOCK, 1);
     rrl_tensor logp = some(c, rows, 1, 1), lse = some(c, rows, 1, 1), entropy = some(c, rows, 1, 1);
@@ -412,8 +415,8 @@ static void case_vocabulary(run *c) {
     for (int i = 0; i < rows; ++i) {
         target[i] = pick(c->g, 0, vocabulary - 1);
         temperature[i] = (const float[]){1.0f, 0.7f, 1.3f}[pick(c->g, 0, 2)];
-        row[i] = (rrl_sample_row){
-            .temperature = temperature[i], .top_p = 1, .repetition_penalty = 1, .sample = (uint32_t)i};
+        row[i] =
+            (rrl_sample_row){.temperature = temperature[i], .top_p = 1, .repetition_penalty = 1, .sample = (uint32_t)i};
     }
     const int32_t *targets = on_device(c, target, sizeof target);
     const float *temperatures = on_device(c, temperature, sizeof temperature);
@@ -466,7 +469,7 @@ static void sample(run *c, int32_t *token, rrl_tensor logp, rrl_tensor logits, c
 /* every combination of settings, ties and tails */
 static void case_sample(run *c) {
     enum { ROWS = 24, HISTORY = 20 };
-    const int kind = pick(c->g, 0, 7), vocabulary = kind == 0 ? pick(c->g, 6000, 9000)
+    const int kind = pick(c->g, 0, 7), vocabulary = kind == 0  ? pick(c->g, 6000, 9000)
                                                     : kind < 4 ? pick(c->g, 1, 100)
                                                                : pick(c->g, 500, 1500);
     const int rows = kind == 0 ? 4 : ROWS;
@@ -499,8 +502,7 @@ static void case_sample(run *c) {
  * pattern here. */
 static void case_exp(run *c) {
     enum { N = 30011 };
-    const float special[] = {0,       -0.0f,     INFINITY,   -INFINITY, NAN,   104,
-                             104.01f, 88.72283f, -88.72284f, -88.8f,    1e-42f};
+    const float special[] = {0, -0.0f, INFINITY, -INFINITY, NAN, 104, 104.01f, 88.72283f, -88.72284f, -88.8f, 1e-42f};
     float *gates = numbers(c->g, N, 95), *ones = numbers(c->g, N, 1), *low = numbers(c->g, N, 1), *got = malloc(N * 4);
     for (size_t i = 0; i < sizeof special / sizeof special[0]; ++i) gates[17 * i] = special[i];
     for (int i = 0; i < N; ++i) ones[i] = 1;

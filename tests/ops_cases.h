@@ -24,11 +24,12 @@ extern const int N_OPS_CASES;
 const char *ops_case_name(int which);
 int ops_case_rounds(int which);
 
-/** Run round `round` of case `which` on d; kept = also write the masses that top-k and top-p keep, which the CPU tells. */
+/** Run round `round` of case `which` on d; kept = also write the masses that top-k and top-p keep, which the CPU tells.
+ */
 void ops_case_run(ops_written *out, int which, int round, rrl_device *d, bool kept);
 void ops_written_free(ops_written *w);
-/** Every bit, or stretches within their bounds, those without one bit for bit. A difference counts as a failed check and
- *  is printed, with `who` computed it. */
+/** Every bit, or stretches within their bounds, those without one bit for bit. A difference counts as a failed check
+ * and is printed, with `who` computed it. */
 void ops_written_equal(const ops_written *want, const ops_written *got, const char *name, int round, const char *who);
 void ops_written_near(const ops_written *want, const ops_written *got, const char *name, int round, const char *who);
 /** Checks that failed so far: differences, an op's status, log-probs of sampling and scoring that are not equal. */

@@ -1,6 +1,7 @@
 /* Models, rollout and whole GRPO steps on the emulated GPU (cuda_host/), in both orders of threads: against the golden
- * files, as test_golden does on the CPU, and against the CPU's reference bit for bit under `exact`. Host code that touches
- * device memory, anywhere in model, rollout or learn, ends this test: the emulator's memory is not accessible to it. */
+ * files, as test_golden does on the CPU, and against the CPU's reference bit for bit under `exact`. Host code that
+ * touches device memory, anywhere in model, rollout or learn, ends this test: the emulator's memory is not accessible
+ * to it. */
 #include "check.h"
 #include "cuda_host/emulator.h"
 #include "device/cuda_module.h"
@@ -41,16 +42,21 @@ static const struct {
     rrl_sampling sampling; /* temperature, top_p, penalty, top_k, max_tokens */
     float dropout;
 } MIX[N_REQUESTS] = {
-    {5, 3, 0, {1.0, 1.0, 1.0, 0, 9}, 0},    {33, 2, 1, {0.7, 0.9, 1.3, 0, 6}, 0}, {32, 2, -1, {1.3, 0.95, 1.0, 20, 5}, 0},
-    {17, 1, 0, {0.0, 1.0, 1.2, 0, 7}, 0}, {40, 2, 1, {1.0, 0.5, 1.0, 0, 4}, 0.2f},
+    {5, 3, 0, {1.0, 1.0, 1.0, 0, 9}, 0},     {33, 2, 1, {0.7, 0.9, 1.3, 0, 6}, 0},
+    {32, 2, -1, {1.3, 0.95, 1.0, 20, 5}, 0}, {17, 1, 0, {0.0, 1.0, 1.2, 0, 7}, 0},
+    {40, 2, 1, {1.0, 0.5, 1.0, 0, 4}, 0.2f},
 };
 
 static void make_requests(rrl_request *q, int32_t prompt[][CONTEXT], int64_t *index) {
     for (int i = 0; i < N_REQUESTS; i++) {
         for (int k = 0; k < MIX[i].n_prompt; k++) prompt[i][k] = 3 + (i * 31 + k * 17) % 250;
         index[i] = i;
-        q[i] = (rrl_request){.prompt = prompt[i], .n_prompt = MIX[i].n_prompt, .count = MIX[i].count,
-                             .adapter = MIX[i].adapter, .sampling = MIX[i].sampling, .dropout = MIX[i].dropout,
+        q[i] = (rrl_request){.prompt = prompt[i],
+                             .n_prompt = MIX[i].n_prompt,
+                             .count = MIX[i].count,
+                             .adapter = MIX[i].adapter,
+                             .sampling = MIX[i].sampling,
+                             .dropout = MIX[i].dropout,
                              .key = {.seed = 42, .purpose = RRL_RNG_TRAIN, .step = 7, .question = 100 + (uint64_t)i},
                              .user = &index[i]};
     }
@@ -85,25 +91,41 @@ static void learn(learnt *out, world *w, const result *r) {
     bool finite = false;
     make_requests(q, prompt, index);
     const int32_t count = r->count;
-    const rrl_slot slot = {.prompt = prompt[0], .n_prompt = q[0].n_prompt, .n_seqs = count, .tokens = r->tokens,
-                           .n_tokens = r->n_tokens, .temperature = 1, .samples = samples};
+    const rrl_slot slot = {.prompt = prompt[0],
+                           .n_prompt = q[0].n_prompt,
+                           .n_seqs = count,
+                           .tokens = r->tokens,
+                           .n_tokens = r->n_tokens,
+                           .temperature = 1,
+                           .samples = samples};
     out->n = r->total;
     CHECK_OK(rrl_slot_engine_open(&e, w->model, &(rrl_slot_limits){.max_rows = 128, .max_seqs = count}));
     CHECK_OK(rrl_slot_forward(e, out->logp, NULL, &slot, w->adapters[0]));
     rrl_slot_engine_close(&e);
 
-    const rrl_learner_settings set = {.grpo = {.type = RRL_LOSS_DAPO, .epsilon = 0.2, .epsilon_high = 0.2, .beta = 0.04,
-                                               .kl_on_flat_groups = true, .micro_rows = count, .accumulation = 1,
+    const rrl_learner_settings set = {.grpo = {.type = RRL_LOSS_DAPO,
+                                               .epsilon = 0.2,
+                                               .epsilon_high = 0.2,
+                                               .beta = 0.04,
+                                               .kl_on_flat_groups = true,
+                                               .micro_rows = count,
+                                               .accumulation = 1,
                                                .max_tokens = 9},
-                                      .group_size = count, .slot_rows = count, .groups = 1, .temperature = 1,
-                                      .dropout = 0.1f, .max_grad_norm = 1, .weight_decay = 0.01, .max_rows = 64};
+                                      .group_size = count,
+                                      .slot_rows = count,
+                                      .groups = 1,
+                                      .temperature = 1,
+                                      .dropout = 0.1f,
+                                      .max_grad_norm = 1,
+                                      .weight_decay = 0.01,
+                                      .max_rows = 64};
     const rrl_prompt_view view = {prompt[0], q[0].n_prompt, 100};
     CHECK_OK(rrl_group_create(&g, count, r->total));
     memcpy(g->tokens, r->tokens, (size_t)r->total * sizeof *g->tokens);
     memcpy(g->logprobs, r->logprobs, (size_t)r->total * sizeof *g->logprobs);
     for (int32_t i = 0; i < count; i++)
-        g->rows[i] = (rrl_completion){.sample = i, .n_tokens = r->n_tokens[i], .finish = r->finish[i],
-                                      .advantage = i ? -0.5f : 1.0f};
+        g->rows[i] = (rrl_completion){
+            .sample = i, .n_tokens = r->n_tokens[i], .finish = r->finish[i], .advantage = i ? -0.5f : 1.0f};
     CHECK_OK(rrl_learner_open(&l, w->model, w->adapters[0], &set));
     CHECK_OK(rrl_learner_gradient(l, stats, &g, &view, 0, 1, 0));
     CHECK_OK(rrl_learner_update(l, &out->norm, &finite, 1e-3, 0));

@@ -31,7 +31,8 @@ rrl_status rrl_cuda_module_load_file(const rrl_cuda_module **out, const char *pa
     const rrl_cuda_module *m = dlsym(handle, RRL_CUDA_MODULE_SYMBOL);
     if (!m || m->layout != RRL_CUDA_MODULE_LAYOUT) {
         dlclose(handle);
-        return RRL_FAIL(RRL_ERR_CONFIG, "%s is of another version of this program; build and install both together", path);
+        return RRL_FAIL(RRL_ERR_CONFIG, "%s is of another version of this program; build and install both together",
+                        path);
     }
     m->bind(rrl_fail);
     *out = m;
@@ -43,5 +44,6 @@ rrl_status rrl_cuda_module_load(const rrl_cuda_module **out) {
     beside_program(path, sizeof path);
     if (access(path, R_OK) == 0) return rrl_cuda_module_load_file(out, path);
     if (rrl_cuda_module_load_file(out, MODULE_FILE) == RRL_OK) return RRL_OK;
-    return RRL_FAIL(RRL_ERR_CONFIG, "no CUDA module: %s is neither beside the program nor in the library path", MODULE_FILE);
+    return RRL_FAIL(RRL_ERR_CONFIG, "no CUDA module: %s is neither beside the program nor in the library path",
+                    MODULE_FILE);
 }

@@ -24,7 +24,8 @@ typedef struct {
     int (*count)(const char **why);
     rrl_status (*open)(rrl_device **out, const rrl_cuda_options *o);
 } rrl_cuda_module;
-#define RRL_CUDA_MODULE_LAYOUT (1u + 256u * (uint64_t)sizeof(rrl_device_ops) + ((uint64_t)sizeof(rrl_cuda_module) << 48))
+#define RRL_CUDA_MODULE_LAYOUT                                                                                         \
+    (1u + 256u * (uint64_t)sizeof(rrl_device_ops) + ((uint64_t)sizeof(rrl_cuda_module) << 48))
 #define RRL_CUDA_MODULE_SYMBOL "rrl_cuda_module_table"
 
 /** Whether this machine has NVIDIA's driver. Asked before the module is loaded where nobody insists on a GPU: CUDA's

@@ -1,4 +1,5 @@
-/* Small scalar pieces that every back end shares: they are the definition for all. Inline on the host and in CUDA code. */
+/* Small scalar pieces that every back end shares: they are the definition for all. Inline on the host and in CUDA code.
+ */
 #ifndef RRL_DEVICE_SCALAR_H
 #define RRL_DEVICE_SCALAR_H
 
@@ -19,8 +20,7 @@ RRL_ANYWHERE void rrl_lse_join(rrl_lse *total, rrl_lse block) {
     float max = block.max > total->max ? block.max : total->max;
     float shift = total->max - max, block_shift = block.max - max;
     float a = rrl_exp_f32(shift), b = rrl_exp_f32(block_shift);
-    total->weighted =
-        (total->weighted + total->sum * shift) * a + (block.weighted + block.sum * block_shift) * b;
+    total->weighted = (total->weighted + total->sum * shift) * a + (block.weighted + block.sum * block_shift) * b;
     total->sum = total->sum * a + block.sum * b;
     total->max = max;
 }

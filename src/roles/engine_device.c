@@ -37,7 +37,8 @@ rrl_status rrl_engine_device_open(rrl_device **out, char *why, const rrl_config 
         int gpus = find_gpus(&module, why, c->model.device == RRL_DEVICE_CUDA);
         if (gpus > 0) return open_gpu(out, why, module, gpus, c, team, dtype);
         if (c->model.device == RRL_DEVICE_CUDA)
-            return RRL_FAIL(RRL_ERR_CONFIG, "model.device cuda: %s; use auto or cpu, or build with the CUDA toolkit", why);
+            return RRL_FAIL(RRL_ERR_CONFIG, "model.device cuda: %s; use auto or cpu, or build with the CUDA toolkit",
+                            why);
     } else {
         snprintf(why, RRL_WHY_BYTES, "model.device cpu");
     }

@@ -8,9 +8,9 @@
 
 enum { RRL_WHY_BYTES = 256 };
 
-/** Open the device that model.device asks for, with products in dtype; why [RRL_WHY_BYTES] = the reason, for the log. auto
- *  takes a GPU where the CUDA module is found and sees one. Local. Errors: RRL_ERR_CONFIG (cuda asked for and not there:
- *  what is missing), RRL_ERR_DEVICE. */
+/** Open the device that model.device asks for, with products in dtype; why [RRL_WHY_BYTES] = the reason, for the log.
+ * auto takes a GPU where the CUDA module is found and sees one. Local. Errors: RRL_ERR_CONFIG (cuda asked for and not
+ * there: what is missing), RRL_ERR_DEVICE. */
 rrl_status rrl_engine_device_open(rrl_device **out, char *why, const rrl_config *config, const rrl_team *team,
                                   rrl_dtype dtype, const char *isa, int threads);
 

@@ -3,8 +3,8 @@
  *
  * What it finds: a barrier or shuffle that some threads never reach, or reach at another line; a missing barrier (the
  * threads run one after the other up to the next barrier, in ascending or descending order: one of them reads stale
- * numbers); reads of shared or global memory never written (both start as NaN); accesses beyond an allocation (under the
- * address sanitizer); host code that touches device memory (it is not accessible but inside kernels and copies). */
+ * numbers); reads of shared or global memory never written (both start as NaN); accesses beyond an allocation (under
+ * the address sanitizer); host code that touches device memory (it is not accessible but inside kernels and copies). */
 #ifndef RRL_TESTS_CUDA_HOST_CUDA_RUNTIME_H
 #define RRL_TESTS_CUDA_HOST_CUDA_RUNTIME_H
 
@@ -21,10 +21,10 @@
 
 /* --- the runtime's functions */
 
-#define EMULATED_ERRORS(X)                                                                                            \
-    X(cudaSuccess, 0, "no error")                                                                                     \
-    X(cudaErrorInvalidValue, 1, "invalid argument")                                                                   \
-    X(cudaErrorMemoryAllocation, 2, "out of memory")                                                                  \
+#define EMULATED_ERRORS(X)                                                                                             \
+    X(cudaSuccess, 0, "no error")                                                                                      \
+    X(cudaErrorInvalidValue, 1, "invalid argument")                                                                    \
+    X(cudaErrorMemoryAllocation, 2, "out of memory")                                                                   \
     X(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")
 typedef enum {
 #define X(name, code, text) name = code,
@@ -44,7 +44,8 @@ typedef struct {
 } cudaDeviceProp;
 struct dim3 {
     unsigned x, y, z;
-    explicit dim3(unsigned width = 1, unsigned height = 1, unsigned depth = 1) : x(width), y(height), z(depth) {}
+    explicit dim3(unsigned width = 1, unsigned height = 1, unsigned depth = 1) : x(width), y(height), z(depth) {
+    }
 };
 
 extern "C" {
@@ -71,9 +72,9 @@ struct emulated_place {
 };
 extern emulated_place emulated;
 #define threadIdx (emulated.thread)
-#define blockIdx (emulated.block)
-#define blockDim (emulated.threads)
-#define gridDim (emulated.blocks)
+#define blockIdx  (emulated.block)
+#define blockDim  (emulated.threads)
+#define gridDim   (emulated.blocks)
 
 unsigned char *emulated_shared(void);
 /* All threads of the block meet; true if any of them brings true. */
@@ -89,8 +90,7 @@ inline int __syncthreads_or(int any, int line = __builtin_LINE()) {
     return emulated_barrier(any != 0, line);
 }
 
-template <class T>
-T emulated_shuffle(unsigned mask, T v, int source, int line) {
+template <class T> T emulated_shuffle(unsigned mask, T v, int source, int line) {
     uint64_t bits = 0;
     static_assert(sizeof v <= sizeof bits, "a shuffle moves up to eight bytes");
     memcpy(&bits, &v, sizeof v);
@@ -98,22 +98,18 @@ T emulated_shuffle(unsigned mask, T v, int source, int line) {
     memcpy(&v, &bits, sizeof v);
     return v;
 }
-template <class T>
-T __shfl_sync(unsigned mask, T v, int source, int width = 32, int line = __builtin_LINE()) {
+template <class T> T __shfl_sync(unsigned mask, T v, int source, int width = 32, int line = __builtin_LINE()) {
     return emulated_shuffle(mask, v, emulated_lane() / width * width + source % width, line);
 }
-template <class T>
-T __shfl_xor_sync(unsigned mask, T v, int bits, int width = 32, int line = __builtin_LINE()) {
+template <class T> T __shfl_xor_sync(unsigned mask, T v, int bits, int width = 32, int line = __builtin_LINE()) {
     const int lane = emulated_lane(), source = lane ^ bits;
     return emulated_shuffle(mask, v, source / width == lane / width ? source : lane, line);
 }
-template <class T>
-T __shfl_down_sync(unsigned mask, T v, int by, int width = 32, int line = __builtin_LINE()) {
+template <class T> T __shfl_down_sync(unsigned mask, T v, int by, int width = 32, int line = __builtin_LINE()) {
     const int lane = emulated_lane(), source = lane + by;
     return emulated_shuffle(mask, v, source / width == lane / width ? source : lane, line);
 }
-template <class T>
-T __shfl_up_sync(unsigned mask, T v, int by, int width = 32, int line = __builtin_LINE()) {
+template <class T> T __shfl_up_sync(unsigned mask, T v, int by, int width = 32, int line = __builtin_LINE()) {
     const int lane = emulated_lane(), source = lane - by;
     return emulated_shuffle(mask, v, source >= lane / width * width ? source : lane, line);
 }
@@ -128,8 +124,7 @@ inline int __ffs(unsigned bits) {
 }
 
 /* One fiber runs at a time, so nothing more is needed. */
-template <class T>
-T atomicAdd(T *p, T v) {
+template <class T> T atomicAdd(T *p, T v) {
     const T old = *p;
     *p = old + v;
     return old;
@@ -160,8 +155,7 @@ typedef struct {
 void emulated_run(const char *name, dim3 blocks, unsigned threads, size_t shared, emulated_kernel kernel);
 
 /* kernel<<<...>>> with its arguments still to come. */
-template <class... P>
-struct emulated_start {
+template <class... P> struct emulated_start {
     void (*kernel)(P...);
     dim3 blocks;
     unsigned threads;
@@ -172,13 +166,14 @@ struct emulated_start {
     }
 };
 template <class... P>
-emulated_start<P...> emulated_start_of(void (*kernel)(P...), dim3 blocks, unsigned threads, size_t shared, cudaStream_t) {
+emulated_start<P...> emulated_start_of(void (*kernel)(P...), dim3 blocks, unsigned threads, size_t shared,
+                                       cudaStream_t) {
     return {kernel, blocks, threads, shared};
 }
 
 #define RRL_CUDA_START(kernel, grid, threads, shared, stream) emulated_start_of(kernel, grid, threads, shared, stream)
-#define RRL_CUDA_SHARED(name) unsigned char *name = emulated_shared()
-#define RRL_CUDA_FMA_FTZ(a, b, c) emulated_fma_ftz(a, b, c)
-#define RRL_CUDA_ADD_FTZ(a, b) emulated_add_ftz(a, b)
+#define RRL_CUDA_SHARED(name)                                 unsigned char *name = emulated_shared()
+#define RRL_CUDA_FMA_FTZ(a, b, c)                             emulated_fma_ftz(a, b, c)
+#define RRL_CUDA_ADD_FTZ(a, b)                                emulated_add_ftz(a, b)
 
 #endif

@@ -1,5 +1,5 @@
-/* Runs kernels on the processor. Blocks one after the other, the threads of a block as fibers that yield at barriers and
- * shuffles only. */
+/* Runs kernels on the processor. Blocks one after the other, the threads of a block as fibers that yield at barriers
+ * and shuffles only. */
 #include "emulator.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #else
-#define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#define ASAN_POISON_MEMORY_REGION(p, n)   ((void)(p), (void)(n))
 #define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
 #endif
 
@@ -96,7 +96,8 @@ const uint64_t *emulated_exchange(unsigned mask, uint64_t value, int line) {
     if (mask != 0xffffffffu || first + LANES > n_threads) die("a shuffle of less than a warp");
     if (w->arrived > 0)
         for (int i = first; i < first + LANES; ++i)
-            if (threads[i].where == AT_SHUFFLE && threads[i].line != line) die("lanes meet at shuffles of different lines");
+            if (threads[i].where == AT_SHUFFLE && threads[i].line != line)
+                die("lanes meet at shuffles of different lines");
     w->value[meeting][emulated.thread.x % LANES] = value;
     if (++w->arrived == LANES) {
         w->arrived = 0;
@@ -180,7 +181,7 @@ struct allocation {
     size_t at, bytes; /* in the stretch; the gap of GRAIN bytes behind it is poisoned */
 };
 static char *memory;
-static size_t accessible; /* bytes from the start that have ever been given out, in huge pages */
+static size_t accessible;                   /* bytes from the start that have ever been given out, in huge pages */
 static std::vector<allocation> allocations; /* by place */
 
 static void memory_open(bool open) {
@@ -290,8 +291,8 @@ cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int value) {
 }
 const char *cudaGetErrorString(cudaError_t e) {
     switch (e) {
-#define X(name, code, text)                                                                                           \
-    case name:                                                                                                        \
+#define X(name, code, text)                                                                                            \
+    case name:                                                                                                         \
         return text;
         EMULATED_ERRORS(X)
 #undef X

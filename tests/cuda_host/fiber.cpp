@@ -1,5 +1,6 @@
-/* A switch saves the registers that a call must keep, on x86-64 by hand: swapcontext makes a system call each time, which
- * is a hundred times slower. The address sanitizer is told of every switch, since it watches one stack at a time. */
+/* A switch saves the registers that a call must keep, on x86-64 by hand: swapcontext makes a system call each time,
+ * which is a hundred times slower. The address sanitizer is told of every switch, since it watches one stack at a time.
+ */
 #include "fiber.h"
 
 #include <stdint.h>

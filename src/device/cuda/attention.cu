@@ -1,5 +1,5 @@
-/* The paged cache, and attention over it: online softmax in tiles of shared memory, one kernel for prompts, decoding and
- * training, because it must give one answer for all three.
+/* The paged cache, and attention over it: online softmax in tiles of shared memory, one kernel for prompts, decoding
+ * and training, because it must give one answer for all three.
  *
  * A block serves one kv head and the queries (row, head) of a few rows, up to 32 at a time: 8 warps of 4 queries. For
  * the scores a lane is a key, for the values a head dimension; a tile of 32 keys is read once for all queries of the
@@ -9,15 +9,13 @@
 
 /* --- the cache */
 
-template <typename KV>
-__device__ static KV stored(float x) {
+template <typename KV> __device__ static KV stored(float x) {
     if constexpr (sizeof(KV) == 2)
         return rrl_bf16_of(x);
     else
         return x;
 }
-template <typename KV>
-__device__ static float loaded(KV x) {
+template <typename KV> __device__ static float loaded(KV x) {
     if constexpr (sizeof(KV) == 2)
         return rrl_bf16_value(x);
     else
@@ -41,8 +39,8 @@ rrl_status rrl_cuda_kv_write(rrl_device *d, const rrl_kv_pool *pool, int32_t lay
                              const rrl_kv_writes *w) {
     const rrl_cuda *c = rrl_cuda_of(d);
     const dim3 grid = rrl_cuda_grid(w->n * k.cols);
-    RRL_TRY(rrl_cuda_check(rrl_same_shape(k, v) && k.cols == (int64_t)pool->n_kv_heads * pool->head_dim,
-                           "keys or values"));
+    RRL_TRY(
+        rrl_cuda_check(rrl_same_shape(k, v) && k.cols == (int64_t)pool->n_kv_heads * pool->head_dim, "keys or values"));
     if (pool->dtype == RRL_BF16)
         return RRL_LAUNCH(c, kv_write_kernel<uint16_t>, grid, RRL_CUDA_THREADS, 0, *pool, layer, k, v, *w);
     return RRL_LAUNCH(c, kv_write_kernel<float>, grid, RRL_CUDA_THREADS, 0, *pool, layer, k, v, *w);
@@ -83,8 +81,7 @@ static size_t attention_shared(int32_t dim, int32_t stage, size_t width) {
 }
 
 /* What a warp keeps of its queries; lane l: d = l, l + 32, ... of o, and slot l % 16 of the sum. */
-template <int D32>
-struct running {
+template <int D32> struct running {
     float o[PER_WARP][D32], m[PER_WARP], sum[PER_WARP];
     int n_keys[PER_WARP]; /* 0 = no such query */
 };
@@ -157,7 +154,7 @@ __device__ static void query_set(const attention_args *a, unsigned char *shared,
     const int32_t group = a->n_heads / a->pool.n_kv_heads, kv_head = (int32_t)blockIdx.y, head0 = kv_head * group;
     const int32_t *table = a->table.table + (int64_t)a->row_seq[row0] * a->table.stride;
     const int most = a->position[row0 + (at + n - 1) / group] + 1; /* positions ascend: the last query sees most */
-    float *q = (float *)shared; /* [QUERIES][dim] */
+    float *q = (float *)shared;                                    /* [QUERIES][dim] */
     KV *tiles = (KV *)(q + QUERIES * dim);
     running<D32> r;
 #pragma unroll
@@ -187,8 +184,8 @@ __device__ static void query_set(const attention_args *a, unsigned char *shared,
         }
         __syncthreads();
         for (int b = 0; b < blocks; ++b)
-            key_block<D32, KV>(&r, q, tiles + b * 2 * tile, tiles + b * 2 * tile + tile, dim,
-                               first + b * RRL_KV_BLOCK, a->scale);
+            key_block<D32, KV>(&r, q, tiles + b * 2 * tile, tiles + b * 2 * tile + tile, dim, first + b * RRL_KV_BLOCK,
+                               a->scale);
     }
     finish<D32>(a, &r, row0, head0, group, at);
 }
@@ -210,8 +207,7 @@ __global__ void __launch_bounds__(RRL_CUDA_THREADS, 2) attention_kernel(const __
     }
 }
 
-template <typename KV>
-static rrl_status launch_attention(const rrl_cuda *c, const attention_args *a, dim3 grid) {
+template <typename KV> static rrl_status launch_attention(const rrl_cuda *c, const attention_args *a, dim3 grid) {
     const int32_t dim = a->pool.head_dim;
     const size_t shared = attention_shared(dim, a->stage, sizeof(KV));
     if (dim <= 32) return RRL_LAUNCH(c, (attention_kernel<1, KV>), grid, RRL_CUDA_THREADS, shared, *a);
@@ -229,12 +225,12 @@ rrl_status rrl_cuda_attention(rrl_device *d, rrl_tensor out, rrl_tensor lse, rrl
                            "attention's queries"));
     RRL_TRY(rrl_cuda_check(n_heads % pool->n_kv_heads == 0 && pool->head_dim <= RRL_MAX_HEAD_DIM, "attention's heads"));
     RRL_TRY(rrl_cuda_check(!lse.data || (lse.rows == q.rows && lse.cols == n_heads), "attention's log-sum-exp"));
-    attention_args a = {out,         lse,        q,     n_heads, layer, *pool, *table,
-                        b->position, b->row_seq, scale, 1,       1};
+    attention_args a = {out, lse, q, n_heads, layer, *pool, *table, b->position, b->row_seq, scale, 1, 1};
     /* Few rows: one a block, for parallelism, and several blocks of keys under way. Many: fill the 32 queries. */
     const int32_t group = n_heads / pool->n_kv_heads;
     if (q.rows > 1024 && group < QUERIES) a.tile_rows = QUERIES / group;
-    while (a.stage < MAX_STAGE && attention_shared(pool->head_dim, a.stage + 1, width) <= RRL_CUDA_PLAIN_SHARED) a.stage++;
+    while (a.stage < MAX_STAGE && attention_shared(pool->head_dim, a.stage + 1, width) <= RRL_CUDA_PLAIN_SHARED)
+        a.stage++;
     const dim3 grid((unsigned)rrl_blocks(q.rows, a.tile_rows), (unsigned)pool->n_kv_heads);
     return width == 2 ? launch_attention<uint16_t>(c, &a, grid) : launch_attention<float>(c, &a, grid);
 }

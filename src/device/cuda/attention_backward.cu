@@ -48,7 +48,7 @@ __global__ void delta_kernel(const __grid_constant__ backward_args a) {
     if (in && threadIdx.x % RRL_LANES == 0) a.delta[i] = sum;
 }
 
-/* p and ds of this warp's 4 rows of one side against the lane's row of the other. mine, other: q and dout, or k and v. */
+/* q . k and dout . v of this warp's 4 rows of one side and the lane's row of the other (mine: q, dout or k, v). */
 __device__ static void scores(float s[PER_WARP], float dp[PER_WARP], const float *mine, const float *mine2,
                               const float *other, const float *other2, int dim) {
     const int warp = threadIdx.x / RRL_WARP, lane = threadIdx.x % RRL_WARP;
@@ -67,10 +67,7 @@ __device__ static void scores(float s[PER_WARP], float dp[PER_WARP], const float
 
 /* --- dq: grid (tiles of rows, heads) */
 
-template <int D32>
-struct query_state {
-    float dq[PER_WARP][D32], lse[PER_WARP], delta[PER_WARP];
-};
+template <int D32> struct query_state { float dq[PER_WARP][D32], lse[PER_WARP], delta[PER_WARP]; };
 
 /* Keys [key, key + n) for the queries [row, row + rows) of the block; own: a query sees keys up to its own row. */
 template <int D32>
@@ -142,7 +139,8 @@ __device__ static int64_t run_end(const backward_args *a, int64_t row, int64_t l
 }
 
 template <int D32>
-__global__ void __launch_bounds__(RRL_CUDA_THREADS, D32 > 4 ? 1 : 2) dq_kernel(const __grid_constant__ backward_args a) {
+__global__ void __launch_bounds__(RRL_CUDA_THREADS, D32 > 4 ? 1 : 2)
+    dq_kernel(const __grid_constant__ backward_args a) {
     RRL_CUDA_SHARED(raw);
     const tiles t = tiles_in(raw, a.dim);
     int64_t row = (int64_t)blockIdx.x * TILE, next;
@@ -155,10 +153,7 @@ __global__ void __launch_bounds__(RRL_CUDA_THREADS, D32 > 4 ? 1 : 2) dq_kernel(c
 
 /* --- dk, dv: grid (tiles of rows, kv heads) */
 
-template <int D32>
-struct key_state {
-    float dk[PER_WARP][D32], dv[PER_WARP][D32];
-};
+template <int D32> struct key_state { float dk[PER_WARP][D32], dv[PER_WARP][D32]; };
 
 /* Queries [row, row + n) of one head for the keys [key, key + keys) of the block. */
 template <int D32>
@@ -175,7 +170,7 @@ __device__ static void queries_for_keys(key_state<D32> *st, const backward_args 
     scores(s, dp, t->k, t->v, t->q, t->dout, dim);
 #pragma unroll
     for (int i = 0; i < PER_WARP; ++i) {
-        s[i] = rrl_exp_f32(s[i] * a->scale - lse);    /* p */
+        s[i] = rrl_exp_f32(s[i] * a->scale - lse);   /* p */
         dp[i] = (s[i] * (dp[i] - delta)) * a->scale; /* ds */
     }
 #pragma unroll 2
@@ -214,7 +209,8 @@ __device__ static void key_run(const backward_args *a, const tiles *t, int64_t k
             if (!own && a->parent[s] != sequence) continue;
             const int64_t last = a->seq_row[s + 1]; /* rows of its own sequence before the keys do not see them */
             for (int64_t row = own ? key : a->seq_row[s]; row < last; row += TILE)
-                queries_for_keys<D32>(&st, a, t, key, keys, row, (int)(last - row < TILE ? last - row : TILE), head, own);
+                queries_for_keys<D32>(&st, a, t, key, keys, row, (int)(last - row < TILE ? last - row : TILE), head,
+                                      own);
         }
 #pragma unroll
     for (int i = 0; i < PER_WARP; ++i)
@@ -228,7 +224,8 @@ __device__ static void key_run(const backward_args *a, const tiles *t, int64_t k
 }
 
 template <int D32>
-__global__ void __launch_bounds__(RRL_CUDA_THREADS, D32 > 4 ? 1 : 2) dkv_kernel(const __grid_constant__ backward_args a) {
+__global__ void __launch_bounds__(RRL_CUDA_THREADS, D32 > 4 ? 1 : 2)
+    dkv_kernel(const __grid_constant__ backward_args a) {
     RRL_CUDA_SHARED(raw);
     const tiles t = tiles_in(raw, a.dim);
     int64_t key = (int64_t)blockIdx.x * TILE, next;
@@ -239,8 +236,7 @@ __global__ void __launch_bounds__(RRL_CUDA_THREADS, D32 > 4 ? 1 : 2) dkv_kernel(
     }
 }
 
-template <int D32>
-static rrl_status launch(const rrl_cuda *c, const backward_args *a) {
+template <int D32> static rrl_status launch(const rrl_cuda *c, const backward_args *a) {
     const size_t shared = backward_shared(a->dim);
     const unsigned row_tiles = (unsigned)rrl_blocks(a->q.rows, TILE);
     RRL_TRY(RRL_LAUNCH(c, dq_kernel<D32>, dim3(row_tiles, (unsigned)a->n_heads), RRL_CUDA_THREADS, shared, *a));
@@ -263,11 +259,17 @@ rrl_status rrl_cuda_attention_backward(rrl_device *d, rrl_tensor dq, rrl_tensor 
                            "attention_backward's heads"));
     RRL_TRY(rrl_cuda_check((size_t)lse.rows * (size_t)lse.cols * sizeof(float) <= c->room_bytes,
                            "attention_backward's rows (beyond the working room)"));
-    const backward_args a = {dq,         dk,         dv,        dout,  out, lse, q, k, v, (float *)c->room, n_heads,
-                             (int32_t)(q.cols / k.cols), head_dim, b->n_seqs, b->row_seq, b->seq_row, p->parent, scale};
-    RRL_TRY(RRL_LAUNCH(c, delta_kernel,
-                       dim3((unsigned)rrl_blocks(q.rows * n_heads * RRL_LANES, RRL_CUDA_THREADS)), RRL_CUDA_THREADS, 0,
-                       a));
+    const backward_args a = {dq,         dk,
+                             dv,         dout,
+                             out,        lse,
+                             q,          k,
+                             v,          (float *)c->room,
+                             n_heads,    (int32_t)(q.cols / k.cols),
+                             head_dim,   b->n_seqs,
+                             b->row_seq, b->seq_row,
+                             p->parent,  scale};
+    RRL_TRY(RRL_LAUNCH(c, delta_kernel, dim3((unsigned)rrl_blocks(q.rows * n_heads * RRL_LANES, RRL_CUDA_THREADS)),
+                       RRL_CUDA_THREADS, 0, a));
     if (head_dim <= 32) return launch<1>(c, &a);
     if (head_dim <= 64) return launch<2>(c, &a);
     if (head_dim <= 128) return launch<4>(c, &a);

@@ -33,14 +33,14 @@ typedef struct {
     cublasLtMatrixLayout_t a, b, c;
 } descriptors;
 
-#define CUBLAS(call)                                                                                                  \
-    do {                                                                                                              \
-        cublasStatus_t s_ = (call);                                                                                   \
-        if (s_ != CUBLAS_STATUS_SUCCESS) {                                                                            \
-            rc = RRL_FAIL(RRL_ERR_DEVICE, "cuBLASLt, product of %lld x %lld by %lld: %s", (long long)p->rows,         \
-                          (long long)p->k, (long long)p->outputs, cublasLtGetStatusString(s_));                       \
-            goto done;                                                                                                \
-        }                                                                                                             \
+#define CUBLAS(call)                                                                                                   \
+    do {                                                                                                               \
+        cublasStatus_t s_ = (call);                                                                                    \
+        if (s_ != CUBLAS_STATUS_SUCCESS) {                                                                             \
+            rc = RRL_FAIL(RRL_ERR_DEVICE, "cuBLASLt, product of %lld x %lld by %lld: %s", (long long)p->rows,          \
+                          (long long)p->k, (long long)p->outputs, cublasLtGetStatusString(s_));                        \
+            goto done;                                                                                                 \
+        }                                                                                                              \
     } while (0)
 
 rrl_status rrl_blaslt_open(rrl_blaslt **out, void *room, size_t room_bytes, bool any) {
@@ -92,8 +92,8 @@ static rrl_status describe(descriptors *d, const rrl_blaslt_product *p, int64_t 
         CUBLAS(cublasLtMatmulDescSetAttribute(d->operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &bias, sizeof bias));
         CUBLAS(cublasLtMatmulDescSetAttribute(d->operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias_type,
                                               sizeof bias_type));
-        CUBLAS(cublasLtMatmulDescSetAttribute(d->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias,
-                                              sizeof p->bias));
+        CUBLAS(
+            cublasLtMatmulDescSetAttribute(d->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias));
     }
     CUBLAS(cublasLtMatrixLayoutCreate(&d->a, type, p->turned ? outputs : k, p->turned ? k : outputs, p->ldw));
     CUBLAS(cublasLtMatrixLayoutCreate(&d->b, type, k, (uint64_t)rows, p->ldx));

@@ -19,22 +19,22 @@ extern "C" {
 }
 
 /* A checked call in a function with `rc` and `done:`; sticky errors are cleared. */
-#define RRL_CUDA(call)                                                                                                \
-    do {                                                                                                              \
-        cudaError_t e_ = (call);                                                                                      \
-        if (e_ != cudaSuccess) {                                                                                      \
-            (void)cudaGetLastError();                                                                                 \
-            rc = RRL_FAIL(RRL_ERR_DEVICE, "%s: %s", #call, cudaGetErrorString(e_));                                   \
-            goto done;                                                                                                \
-        }                                                                                                             \
+#define RRL_CUDA(call)                                                                                                 \
+    do {                                                                                                               \
+        cudaError_t e_ = (call);                                                                                       \
+        if (e_ != cudaSuccess) {                                                                                       \
+            (void)cudaGetLastError();                                                                                  \
+            rc = RRL_FAIL(RRL_ERR_DEVICE, "%s: %s", #call, cudaGetErrorString(e_));                                    \
+            goto done;                                                                                                 \
+        }                                                                                                              \
     } while (0)
 
 /* The two things that are spelt in CUDA's own syntax; a test's cuda_runtime.h says them otherwise. */
 #ifndef RRL_CUDA_START
 #define RRL_CUDA_START(kernel, grid, threads, shared, stream) kernel<<<(grid), (threads), (shared), (stream)>>>
-#define RRL_CUDA_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
-#define RRL_CUDA_FMA_FTZ(a, b, c) rrl_ptx_fma_ftz(a, b, c)
-#define RRL_CUDA_ADD_FTZ(a, b) rrl_ptx_add_ftz(a, b)
+#define RRL_CUDA_SHARED(name)                                 extern __shared__ __align__(16) unsigned char name[]
+#define RRL_CUDA_FMA_FTZ(a, b, c)                             rrl_ptx_fma_ftz(a, b, c)
+#define RRL_CUDA_ADD_FTZ(a, b)                                rrl_ptx_add_ftz(a, b)
 __device__ static inline float rrl_ptx_fma_ftz(float a, float b, float c) {
     float y;
     asm("fma.rn.ftz.f32 %0, %1, %2, %3;" : "=f"(y) : "f"(a), "f"(b), "f"(c));
@@ -56,11 +56,11 @@ typedef struct {
     int index;           /* of the GPU */
     rrl_dtype dtype;     /* of the products: RRL_F32 or RRL_BF16 */
     rrl_determinism determinism;
-    rrl_blaslt *blaslt;  /* NULL under RRL_DETERMINISM_EXACT */
+    rrl_blaslt *blaslt; /* NULL under RRL_DETERMINISM_EXACT */
     /* Working room of one op at a time, made at open: ops cut their rows into chunks that fit, and never allocate. */
     char *room;
     size_t room_bytes;
-    char isa[96]; /* "sm_90 NVIDIA H200" */
+    char isa[96];  /* "sm_90 NVIDIA H200" */
     char uuid[48]; /* "GPU-0a1b2c3d-..." */
 } rrl_cuda;
 
@@ -69,6 +69,11 @@ struct rrl_weight {
     int64_t n, k;
     void *data;
 };
+
+/* The front of the working room, which products may use; an op that calls them keeps what it needs behind it. */
+static inline size_t rrl_cuda_front_bytes(const rrl_cuda *c) {
+    return c->room_bytes / 8 * 7;
+}
 
 static inline rrl_cuda *rrl_cuda_of(const rrl_device *d) {
     return (rrl_cuda *)d->state;
@@ -123,7 +128,7 @@ __device__ static inline int64_t rrl_cuda_step(void) {
 
 /* --- arithmetic */
 
-#define RRL_WARP 32
+#define RRL_WARP      32
 #define RRL_ALL_LANES 0xffffffffu
 
 /* The tree over 16 lanes: each half of the warp its own; every lane gets the sum. Addition commutes, so the lane that

@@ -170,8 +170,8 @@ static rrl_status open_gpu(rrl_cuda *c, const rrl_cuda_options *o) {
     c->room_bytes = (o->room_bytes ? o->room_bytes : ROOM_BYTES) / 256 * 256;
     RRL_CUDA(cudaMalloc((void **)&c->room, c->room_bytes + (exact ? 0 : BLASLT_BYTES)));
     if (!exact)
-        RRL_GOTO(rrl_blaslt_open(&c->blaslt, c->room + c->room_bytes, BLASLT_BYTES,
-                                 o->determinism == RRL_DETERMINISM_OFF));
+        RRL_GOTO(
+            rrl_blaslt_open(&c->blaslt, c->room + c->room_bytes, BLASLT_BYTES, o->determinism == RRL_DETERMINISM_OFF));
 done:
     return rc;
 }
@@ -206,5 +206,5 @@ static int count_gpus(const char **why) {
     return 0;
 }
 
-extern "C" __attribute__((visibility("default"))) const rrl_cuda_module rrl_cuda_module_table = {
-    RRL_CUDA_MODULE_LAYOUT, rrl_cuda_bind, count_gpus, open_device};
+extern "C" __attribute__((visibility("default")))
+const rrl_cuda_module rrl_cuda_module_table = {RRL_CUDA_MODULE_LAYOUT, rrl_cuda_bind, count_gpus, open_device};

@@ -9,7 +9,8 @@ void rrl_cuda_free(rrl_device *d, void *p);
 rrl_status rrl_cuda_upload(rrl_device *d, void *to, const void *host, size_t bytes);
 rrl_status rrl_cuda_download(rrl_device *d, void *host, const void *from, size_t bytes);
 rrl_status rrl_cuda_sync(rrl_device *d);
-rrl_status rrl_cuda_weight_pack(rrl_device *d, rrl_weight **out, const void *src, rrl_dtype dtype, int64_t n, int64_t k);
+rrl_status rrl_cuda_weight_pack(rrl_device *d, rrl_weight **out, const void *src, rrl_dtype dtype, int64_t n,
+                                int64_t k);
 void rrl_cuda_weight_free(rrl_device *d, rrl_weight **w);
 const char *rrl_cuda_numeric_path(const rrl_device *d);
 const char *rrl_cuda_isa(const rrl_device *d);

@@ -1,4 +1,5 @@
-/* The ops of the table, one family a file; each checks its shapes and enqueues. What they compute stands in device.h. */
+/* The ops of the table, one family a file; each checks its shapes and enqueues. What they compute stands in device.h.
+ */
 #ifndef RRL_DEVICE_CUDA_OPS_CUH
 #define RRL_DEVICE_CUDA_OPS_CUH
 

@@ -1,9 +1,9 @@
 /* Products in the CPU's order of sums, for `deterministic: exact`: plain fma, no tensor cores.
  *
- * A block makes 64 x 64 outputs, a thread 4 x 4 of them, from tiles of 32 k in shared memory. An output is one thread's:
- * f32: one fma chain over k ascending from the start value; bf16: per 32 k an even and an odd chain from 0, then
- * acc + (even + odd), then + start, all with denormals as 0 (device/cpu/bf16.h). So an output does not depend on the
- * tile it lies in, on other rows or on the number of rows. */
+ * A block makes 64 x 64 outputs, a thread 4 x 4 of them, from tiles of 32 k in shared memory. An output is one
+ * thread's: f32: one fma chain over k ascending from the start value; bf16: per 32 k an even and an odd chain from 0,
+ * then acc + (even + odd), then + start, all with denormals as 0 (device/cpu/bf16.h). So an output does not depend on
+ * the tile it lies in, on other rows or on the number of rows. */
 #include "device/cuda/gemm.cuh"
 
 constexpr int TILE = 64, STEP = 32, SIDE = 16, OWN = TILE / SIDE; /* SIDE x SIDE threads, OWN x OWN outputs each */
@@ -22,8 +22,7 @@ typedef struct {
     bool accumulate;
 } gemm_args;
 
-template <typename W>
-__device__ static float operand(W v) { /* as the product sees it */
+template <typename W> __device__ static float operand(W v) { /* as the product sees it */
     if constexpr (sizeof(W) == 2)
         return rrl_bf16_value(v);
     else
@@ -45,8 +44,7 @@ __device__ static void load_tiles(gemm_shared *s, const gemm_args *a, const W *w
 }
 
 /* acc += one step of k: row r of the block is threadIdx.x / SIDE + SIDE * i, output threadIdx.x % SIDE + SIDE * j. */
-template <bool BF16>
-__device__ static void add_step(float acc[OWN][OWN], const gemm_shared *s, int n) {
+template <bool BF16> __device__ static void add_step(float acc[OWN][OWN], const gemm_shared *s, int n) {
     const int tr = threadIdx.x / SIDE, tc = threadIdx.x % SIDE;
     float chain[2][OWN][OWN] = {};
 #pragma unroll 8

@@ -16,8 +16,8 @@ typedef struct {
     float scale;
 } side;
 
-/* Sides of adapters [first, first + TABLE), which travel as a kernel's argument: no transfer, and a captured graph keeps
- * them. */
+/* Sides of adapters [first, first + TABLE), which travel as a kernel's argument: no transfer, and a captured graph
+ * keeps them. */
 typedef struct {
     int32_t first, n;
     side of[TABLE];
@@ -94,7 +94,8 @@ __device__ static void load_dropped(down_shared *s, rrl_tensor x, const mask *m,
 }
 
 /* blockDim.x = u.cols * splits; thread s * u.cols + c sums k = s, s + splits, ... of column c. */
-__global__ void down_kernel(rrl_tensor u, rrl_tensor x, const __grid_constant__ sides t, const __grid_constant__ mask drop, const __grid_constant__ row_info b) {
+__global__ void down_kernel(rrl_tensor u, rrl_tensor x, const __grid_constant__ sides t,
+                            const __grid_constant__ mask drop, const __grid_constant__ row_info b) {
     RRL_CUDA_SHARED(raw);
     down_shared *sh = (down_shared *)raw;
     const int r16 = (int)u.cols, c = threadIdx.x % r16, split = threadIdx.x / r16, splits = blockDim.x / r16;
@@ -135,7 +136,8 @@ __global__ void down_kernel(rrl_tensor u, rrl_tensor x, const __grid_constant__ 
 /* --- up: forward y continues as a chain over c; backward dx += mask(chain from 0). Grid: (columns, rows) */
 
 template <bool BACKWARD>
-__global__ void up_kernel(rrl_tensor y, rrl_tensor u, const __grid_constant__ sides t, const __grid_constant__ mask drop, const __grid_constant__ row_info b) {
+__global__ void up_kernel(rrl_tensor y, rrl_tensor u, const __grid_constant__ sides t,
+                          const __grid_constant__ mask drop, const __grid_constant__ row_info b) {
     RRL_CUDA_SHARED(raw);
     float *us = (float *)raw; /* [ROWS][r16] */
     const int r16 = (int)u.cols;
@@ -180,8 +182,8 @@ typedef struct {
 } outer_shared;
 
 /* Grid: (columns of x, ranks); a thread has one column and OUTER_OWN ranks. */
-__global__ void outer_kernel(float *out, int64_t out_c, int64_t out_j, rrl_tensor u, rrl_tensor x, int32_t r, const __grid_constant__ mask drop,
-                             const __grid_constant__ row_info b) {
+__global__ void outer_kernel(float *out, int64_t out_c, int64_t out_j, rrl_tensor u, rrl_tensor x, int32_t r,
+                             const __grid_constant__ mask drop, const __grid_constant__ row_info b) {
     RRL_CUDA_SHARED(raw);
     outer_shared *s = (outer_shared *)raw;
     const int64_t j0 = (int64_t)blockIdx.x * OUTER_COLS, c0 = (int64_t)blockIdx.y * OUTER_RANK;
@@ -237,8 +239,7 @@ static rrl_status launch_up(const rrl_cuda *c, rrl_tensor y, rrl_tensor u, const
                       *m, info_of(b));
 }
 
-/* The adapters of a batch are not known on the host, only how many there are: the list ends at the first place that the
- * caller's array cannot have, so it is given with the call. */
+/* Which adapters the batch names lies in device memory: a launch for every TABLE that it may name. */
 rrl_status rrl_cuda_lora(rrl_device *d, rrl_tensor y, rrl_tensor u, rrl_tensor x, const rrl_batch *b,
                          const rrl_lora_args *args) {
     const rrl_cuda *c = rrl_cuda_of(d);

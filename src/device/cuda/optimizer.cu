@@ -67,8 +67,8 @@ rrl_status rrl_cuda_sum_squares(rrl_device *d, double *out, const float *x, int6
     double *partial = (double *)c->room;
     const int64_t most = (int64_t)(c->room_bytes / sizeof *partial); /* blocks at a time */
     for (int64_t at = 0; at == 0 || at < n; at += most * SQUARES_BLOCK) {
-        const int64_t left = n - at, blocks = rrl_blocks(left < most * SQUARES_BLOCK ? left : most * SQUARES_BLOCK,
-                                                         SQUARES_BLOCK);
+        const int64_t left = n - at,
+                      blocks = rrl_blocks(left < most * SQUARES_BLOCK ? left : most * SQUARES_BLOCK, SQUARES_BLOCK);
         RRL_TRY(RRL_LAUNCH(c, squares_kernel, dim3((unsigned)rrl_blocks(blocks * RRL_LANES, RRL_CUDA_THREADS)),
                            RRL_CUDA_THREADS, 0, partial, x + at, blocks, left));
         RRL_TRY(RRL_LAUNCH(c, squares_sum_kernel, dim3(1), RRL_CUDA_THREADS, RRL_CUDA_THREADS * sizeof *partial, out,

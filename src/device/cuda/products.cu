@@ -39,7 +39,7 @@ rrl_status rrl_cuda_product(rrl_cuda *c, const rrl_product *p) {
     if (c->dtype == RRL_F32) return multiply(c, p, p->x, p->ldx, 0, p->rows);
     const int64_t cols = p->turned ? p->count : p->w->k;
     const int64_t ld = (cols + 7) / 8 * 8; /* 16 bytes: what the fast algorithms ask of a row */
-    const int64_t most = (int64_t)(c->room_bytes / 2) / ld;
+    const int64_t most = (int64_t)(rrl_cuda_front_bytes(c) / 2) / ld;
     RRL_TRY(rrl_cuda_check(most > 0, "a product's input (beyond the working room)"));
     for (int64_t row = 0; row < p->rows; row += most) {
         const int64_t n = p->rows - row < most ? p->rows - row : most;

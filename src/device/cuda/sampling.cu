@@ -2,9 +2,9 @@
  * order, so counting in parallel gives the CPU's token.
  *
  * Two kernels. The first spreads a row over the device: per block of RRL_VOCAB_BLOCK ids the log-sum-exp of the plain
- * logits and the best penalised one. The second has one block of threads a row: total mass; where top-k or top-p cut, by
- * radix select on the masses; the draw, by dividing the ids among the warps again and again; and the log-prob, blocks
- * joined in ascending order as in training. */
+ * logits and the best penalised one. The second has one block of threads a row: total mass; where top-k or top-p cut,
+ * by radix select on the masses; the draw, by dividing the ids among the warps again and again; and the log-prob,
+ * blocks joined in ascending order as in training. */
 #include "device/cuda/cuda_ops.cuh"
 
 #include "device/cuda/vocab.cuh"
@@ -110,14 +110,13 @@ __device__ static uint64_t mass_of(const masses *m, int32_t v) {
 
 /* Which ids are kept: mass above `mass`, or equal to it with an id below id_end. */
 typedef struct {
-    uint64_t mass, sum; /* sum: of the kept */
+    uint64_t mass, sum;  /* sum: of the kept */
     int64_t count, ties; /* kept above `mass`; kept of those equal to it */
     int32_t id_end;
 } cut;
 
 __device__ static uint64_t warp_sum(uint64_t v) {
-    for (int half = RRL_WARP / 2; half > 0; half /= 2)
-        v += __shfl_xor_sync(RRL_ALL_LANES, (unsigned long long)v, half);
+    for (int half = RRL_WARP / 2; half > 0; half /= 2) v += __shfl_xor_sync(RRL_ALL_LANES, (unsigned long long)v, half);
     return v;
 }
 
@@ -211,8 +210,7 @@ __device__ static void find_stop(sample_shared *s, uint64_t above_sum, int64_t a
 
 /* The first id, in ascending order, at which the running sum of weights exceeds `threshold`; 0 if none. The ids are
  * divided among the warps, the warp's part in which it happens again, and the last 32 among lanes. */
-template <class F>
-__device__ static int32_t find_id(sample_shared *s, int32_t n, uint64_t threshold, F weight) {
+template <class F> __device__ static int32_t find_id(sample_shared *s, int32_t n, uint64_t threshold, F weight) {
     const int warp = threadIdx.x / RRL_WARP, lane = threadIdx.x % RRL_WARP;
     int32_t first = 0, last = n;
     uint64_t before = 0;
@@ -246,8 +244,8 @@ __device__ static int32_t find_id(sample_shared *s, int32_t n, uint64_t threshol
     return id;
 }
 
-/* The first ids in (mass descending, id ascending) order until `limit` are kept or their sum reaches `target`; of ids [n],
- * or of all where ids is NULL: those left out must lie beyond the cut. */
+/* The first ids in (mass descending, id ascending) order until `limit` are kept or their sum reaches `target`; of ids
+ * [n], or of all where ids is NULL: those left out must lie beyond the cut. */
 __device__ static cut select(sample_shared *s, const masses *m, const int32_t *ids, int32_t n, int64_t limit,
                              uint64_t target) {
     cut c = {0, 0, 0, 0, 0};
@@ -260,7 +258,7 @@ __device__ static cut select(sample_shared *s, const masses *m, const int32_t *i
         c.count = s->above_count;
         const int stop = s->stop;
         const int64_t equal = stop < 0 ? 0 : s->bin_count[stop];
-        __syncthreads(); /* before the bins are written again */
+        __syncthreads();        /* before the bins are written again */
         if (stop < 0) return c; /* mass 0, id_end 0: every positive mass */
         prefix = prefix << digit_bits(digit) | (uint64_t)stop;
         c.ties = equal;
@@ -272,8 +270,8 @@ __device__ static cut select(sample_shared *s, const masses *m, const int32_t *i
     c.sum += (uint64_t)c.ties * prefix;
     c.id_end = m->n;
     if (c.ties < equal)
-        c.id_end = find_id(s, m->n, (uint64_t)c.ties - 1,
-                           [=](int32_t v) -> uint64_t { return mass_of(m, v) == prefix; }) + 1;
+        c.id_end =
+            find_id(s, m->n, (uint64_t)c.ties - 1, [=](int32_t v) -> uint64_t { return mass_of(m, v) == prefix; }) + 1;
     return c;
 }
 
@@ -336,14 +334,16 @@ __device__ static void find_best(sample_shared *s, const block_info *info, int64
 }
 
 __global__ void __launch_bounds__(SAMPLE_THREADS)
-sample_kernel(int32_t *token, float *logp, rrl_tensor logits, const rrl_sample_row *rows, const block_info *info) {
+    sample_kernel(int32_t *token, float *logp, rrl_tensor logits, const rrl_sample_row *rows, const block_info *info) {
     RRL_CUDA_SHARED(raw);
     sample_shared *s = (sample_shared *)raw;
     uint32_t *seen = (uint32_t *)(s + 1); /* [(n + 31) / 32] */
     const int64_t row = blockIdx.x, n_blocks = (logits.cols + RRL_VOCAB_BLOCK - 1) / RRL_VOCAB_BLOCK;
     const rrl_sample_row *settings = &rows[row];
-    masses m = {{logits.data + row * logits.cols, NULL, 0, settings->repetition_penalty, score_temperature_of(settings)},
-                0.0f, (int32_t)logits.cols};
+    masses m = {
+        {logits.data + row * logits.cols, NULL, 0, settings->repetition_penalty, score_temperature_of(settings)},
+        0.0f,
+        (int32_t)logits.cols};
     info += row * n_blocks;
     if (m.row.penalty != 1.0f) { /* the same for all threads */
         mark_history(seen, (m.n + 31) / 32, 0, settings);

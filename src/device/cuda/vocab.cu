@@ -47,7 +47,7 @@ static int64_t block_size(const rrl_weight *w, int64_t v0) {
 
 /* States lie at the end of the working room, rounded activations of the products at its beginning. */
 static int64_t state_rows(const rrl_cuda *c) {
-    return (int64_t)(c->room_bytes / 8 / sizeof(score_state));
+    return (int64_t)((c->room_bytes - rrl_cuda_front_bytes(c)) / sizeof(score_state));
 }
 
 rrl_status rrl_cuda_lm_score(rrl_device *d, float *logp, float *lse, float *entropy, rrl_tensor x, const rrl_weight *w,
@@ -92,7 +92,8 @@ rrl_status rrl_cuda_lm_backward(rrl_device *d, rrl_tensor dx, rrl_tensor x, cons
     for (int64_t v0 = 0; v0 < w->n; v0 += RRL_VOCAB_BLOCK) {
         const int64_t n = block_size(w, v0);
         const rrl_product logits = logits_of(x, 0, x.rows, w, v0, n, scratch.data);
-        const rrl_product back = {dx.data, dx.cols, scratch.data, RRL_VOCAB_BLOCK, x.rows, w, v0, n, true, v0 > 0, NULL};
+        const rrl_product back = {dx.data, dx.cols, scratch.data, RRL_VOCAB_BLOCK, x.rows, w,
+                                  v0,      n,       true,         v0 > 0,          NULL};
         RRL_TRY(rrl_cuda_product(c, &logits));
         RRL_TRY(RRL_LAUNCH(c, dlogits_kernel, rrl_cuda_grid(x.rows * n), RRL_CUDA_THREADS, 0, scratch.data, x.rows, v0,
                            (int)n, target, temperature, lse, dlogp));
