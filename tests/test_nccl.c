@@ -80,7 +80,7 @@ static void *on_device(world *w, const void *host, size_t bytes) {
 
 /* Numbers whose sum depends on the order. */
 static float number(int of_rank, int i) {
-    unsigned h = (unsigned)(of_rank * 7919 + i * 104729 + 1) * 2654435761u;
+    unsigned h = ((unsigned)of_rank * 7919u + (unsigned)i * 104729u + 1u) * 2654435761u;
     return ldexpf((float)(h >> 8) - 8388608.0f, (int)(h & 15) - 24);
 }
 
