@@ -9,8 +9,9 @@
 #include "base/memory.h"
 
 /** Look for them in dir and below (links are not followed), append a line each to text and add their number to *n; clean:
- *  remove them. One in a run folder that a living process holds is none, nor one whose PID lives on this host outside of
- *  a run folder, nor a report's folder whose PID lives on this host or that another host wrote to within the hour. Errors: RRL_ERR_IO. */
+ *  remove them. None of them is one in a run folder that a living process holds; outside of run folders, and for reports
+ *  everywhere, one whose PID lives on this host; a report's folder that another host wrote to within the hour. Errors:
+ *  RRL_ERR_IO. */
 rrl_status rrl_leftovers(rrl_buffer *text, int64_t *n, const char *dir, bool clean);
 
 #endif
