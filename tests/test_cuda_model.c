@@ -14,6 +14,12 @@
 extern const rrl_cuda_module rrl_cuda_module_table;
 
 #define GOLDEN RRL_SOURCE_DIR "/tests/golden"
+/* Everything takes ten times as long under the sanitizers: then only what covers each kernel once. */
+#ifdef __SANITIZE_ADDRESS__
+enum { ALL = 0 };
+#else
+enum { ALL = 1 };
+#endif
 enum { CONTEXT = 96, N_REQUESTS = 5, MOST = 512 };
 
 static rrl_device *open_gpu(rrl_dtype dtype, rrl_determinism determinism) {
@@ -173,13 +179,13 @@ static void beside_cpu(const char *arch, rrl_dtype dtype, rrl_dtype kv) {
 }
 
 int main(void) {
-    golden("llama", RRL_DETERMINISM_RUN);
+    if (ALL) golden("llama", RRL_DETERMINISM_RUN);
     beside_cpu("llama", RRL_F32, RRL_F32);
-    beside_cpu("qwen2", RRL_BF16, RRL_BF16);
+    if (ALL) beside_cpu("qwen2", RRL_F32, RRL_F32);
     emulator_reverse(1);
-    golden("qwen2", RRL_DETERMINISM_RUN);
-    beside_cpu("qwen2", RRL_F32, RRL_F32);
-    beside_cpu("llama", RRL_BF16, RRL_F32);
+    if (ALL) golden("qwen2", RRL_DETERMINISM_RUN);
+    if (ALL) beside_cpu("llama", RRL_BF16, RRL_F32);
+    beside_cpu("qwen2", RRL_BF16, RRL_BF16);
     CHECK_EQ_INT(emulator_bytes_in_use(), 0);
     return CHECK_DONE();
 }
