@@ -135,9 +135,12 @@ static void check_costs(const cJSON *works) {
 }
 
 static void test_json(const char *folder) {
+    static const double PATIENCE_S = 200; /* under sanitizers, beside other work */
     program_end e;
     const char *what = NULL, *name = NULL;
-    program_run(&e, "json", "bench --quiet --quick --json --threads 2 --model %s", RRL_SOURCE_DIR "/data/tiny");
+    const pid_t process =
+        program_start("json", "bench --quiet --quick --json --threads 2 --model " RRL_SOURCE_DIR "/data/tiny");
+    program_wait(&e, process, "json", PATIENCE_S);
     CHECK_EQ_INT(e.code, 0);
     cJSON *all = cJSON_Parse(e.out);
     const cJSON *works = cJSON_GetObjectItemCaseSensitive(all, "works");

@@ -505,7 +505,7 @@ def gemm_rows(options, amx):
 
 def show(rows, amx, load):
     print(f"\n{'work':34} {'peer':13} {'ours':>9} {'theirs':>9} {'ratio':>7} {'(cpu)':>7} {'target':>7}")
-    cell = lambda v, w: f"{'-':>{w}}" if v is None else f"{v:>{w}.{0 if v >= 1000 else 3 if v < 10 else 1}f}"
+    cell = lambda v, w: f"{'-':>{w}}" if v is None else f"{v:>{w}.0f}" if v >= 1000 else f"{v:>{w}.3g}"
     for r in rows:
         print(f"{r['work']:34} {r['peer']:13} {cell(r['ours'], 9)} {cell(r['theirs'], 9)} {cell(r['ratio'], 7)} "
               f"{cell(r['cpu_ratio'], 7)} {cell(r['target'], 7)} {r['unit'] if not r['note'] else r['note'][:60]}")

@@ -45,15 +45,17 @@ static void range(double *low, double *high, double v) {
 }
 
 static rrl_status put_machine(rrl_buffer *b, const rrl_bench_report *r) {
-    double read[2] = {NAN, NAN}, peak[2] = {NAN, NAN};
+    double low[4] = {NAN, NAN, NAN, NAN}, high[4] = {NAN, NAN, NAN, NAN};
     for (size_t i = 0; i < r->n_rows; i++) {
-        range(&read[0], &read[1], r->rows[i].read.wall / 1e9);
-        range(&peak[0], &peak[1], r->rows[i].peak.wall / 1e9);
+        const rrl_bench_row *w = &r->rows[i];
+        const double rates[4] = {w->read.wall, w->peak.wall, w->read.cpu, w->peak.cpu};
+        for (int k = 0; k < 4; k++) range(&low[k], &high[k], rates[k] / 1e9);
     }
     return rrl_buffer_printf(b, "\nmeasured between the rounds: %.1f to %.1f GB/s read, %.0f to %.0f GFLOP/s\n"
+                             "a second of processor time: %.1f to %.1f GB/s read, %.0f to %.0f GFLOP/s\n"
                              "seconds are of one round; bound = what reading or multiply-adds allow, by the\n"
                              "clock and of processor time; memory = MB resident at most, model included\n",
-                             read[0], read[1], peak[0], peak[1]);
+                             low[0], high[0], low[1], high[1], low[2], high[2], low[3], high[3]);
 }
 
 rrl_status rrl_bench_text(rrl_buffer *b, const rrl_bench_report *r) {
