@@ -210,6 +210,7 @@ rrl_status rrl_engine_open(rrl_engine **out, rrl_team *team, const rrl_config *c
     RRL_TRY(rrl_alloc(&e, 1, sizeof *e, "engine"));
     e->config = config;
     rrl_status rc = rrl_team_agree(team, open_all(e, team, train, isa, threads), "after setup");
+    if (rc == RRL_OK) rc = rrl_engine_alike(e, team);
     if (rc == RRL_OK && train)
         rc = rrl_team_agree(team, rrl_links_open(&e->links, team, e->device, &config->parallel), "ranks connected");
     if (rc == RRL_OK) *out = e;

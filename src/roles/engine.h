@@ -43,6 +43,9 @@ typedef struct {
  *  longer than the context: id and lengths), RRL_ERR_CONFIG. */
 rrl_status rrl_engine_open(rrl_engine **out, rrl_team *team, const rrl_config *config, bool train, const char *isa,
                            int threads);
+/** Whether all ranks have the same settings, data, model and numeric path; rrl_engine_open asks it. Collective. Errors:
+ *  RRL_ERR_CONFIG on all ranks, naming what differs. */
+rrl_status rrl_engine_alike(const rrl_engine *e, rrl_team *team);
 /** The engine without weights, for plans: config, tokenizer, prompts and pools. Local. */
 rrl_status rrl_engine_open_plan(rrl_engine **out, const rrl_config *config, bool train);
 void rrl_engine_close(rrl_engine **e);
