@@ -131,7 +131,7 @@ static void check_layer(rrl_device *d, float p) {
     rrl_lora m = {a, b, a_t, b_t, RANK, IN, OUT, 2.0f};
     const rrl_lora *modules[1] = {&m};
     rrl_dropout dropout = {p, ITERATION, key, sample};
-    rrl_lora_args args = {modules, &dropout, MODULE};
+    rrl_lora_args args = {modules, &dropout, MODULE, 1};
     rrl_weight *packed = NULL;
     CHECK_OK(d->ops->weight_pack(d, &packed, w, RRL_F32, OUT, IN));
     CHECK_OK(d->ops->lora_pack(d, &m));

@@ -55,7 +55,7 @@ int main(void) {
     program_folder(folder, "memory");
     snprintf(output, sizeof output, "%s/said", folder);
     for (int i = 0; i < 3; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "run%d", i);
         mib[i] = predicted(SETS[i]);
         const double peak = measured(digest[i], SETS[i], name);
