@@ -23,7 +23,8 @@
     X(RRL_ERR_NOMEM, 1, "memory is exhausted")                                                                        \
     X(RRL_ERR_RANGE, 1, "value is out of range")                                                                      \
     X(RRL_ERR_DEVICE, 1, "device failed")                                                                             \
-    X(RRL_ERR_INTERNAL, 1, "internal error")
+    X(RRL_ERR_INTERNAL, 1, "internal error")                                                                          \
+    X(RRL_ERR_STOPPED, 1, "stopped by a signal")
 
 typedef enum {
 #define X(name, code, text) name,

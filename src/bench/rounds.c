@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/signals.h"
+
 enum { FEW = 3, MOST = 9 };
 /* seconds after which no round begins beyond the few, and beyond the first */
 static const double ENOUGH = 30, TOO_LONG = 120;
@@ -51,7 +53,9 @@ static rrl_status one_round(round_times *r, const rrl_bench_measure *m, rrl_benc
     r->peak = rrl_bench_meter_peak(meter);
     for (int c = 0; c < m->n_cases; c++) {
         rrl_bench_pair start = rrl_bench_now();
-        RRL_TRY(m->cases[c].run(m->context));
+        rrl_status rc = m->cases[c].run(m->context);
+        if (rrl_signal_stop()) return RRL_FAIL(RRL_ERR_STOPPED, "stopped by a signal; there are no figures");
+        RRL_TRY(rc);
         r->took[c] = rrl_bench_since(start);
     }
     return RRL_OK;

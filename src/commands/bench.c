@@ -1,6 +1,7 @@
 /* rrl bench: what this machine does with a model. Rank 0 does it, the others leave at once. */
 #include <stdio.h>
 
+#include "base/signals.h"
 #include "bench/bench.h"
 #include "commands/commands.h"
 
@@ -25,6 +26,7 @@ rrl_status rrl_command_bench(const rrl_options *o, rrl_command_context *ctx) {
         list_works();
         return RRL_OK;
     }
+    rrl_signal_take_interrupts(); /* its folder is to go */
     RRL_GOTO(rrl_bench_run(&report, &spec));
     RRL_GOTO(o->json ? rrl_bench_json(&text, &report) : rrl_bench_text(&text, &report));
     fputs(text.data, stdout);
