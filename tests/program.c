@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -161,8 +162,10 @@ static char *content(const char *prefix, const char *suffix) {
 void program_wait(program_end *e, pid_t process, const char *prefix, double seconds) {
     int st = 0;
     double until = program_clock() + seconds;
+    struct rusage used = {0};
     pid_t r;
-    while ((r = waitpid(process, &st, WNOHANG)) == 0 && program_clock() < until) program_sleep(0.005);
+    while ((r = wait4(process, &st, WNOHANG, &used)) == 0 && program_clock() < until) program_sleep(0.005);
+    e->peak_mib = (double)used.ru_maxrss / 1024;
     if (r == 0) {
         kill(process, SIGKILL);
         waitpid(process, &st, 0);

@@ -14,6 +14,7 @@ enum { PROGRAM_TIMED_OUT = -1000, PROGRAM_PATH = 512 };
 typedef struct {
     int code; /* exit code; -signal if killed; PROGRAM_TIMED_OUT */
     char *out, *err;
+    double peak_mib; /* resident memory at most */
 } program_end;
 
 /** A new folder for the test's files, below the build folder; and its removal with all that is in it. */

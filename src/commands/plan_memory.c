@@ -15,9 +15,10 @@ enum { MIB = 1 << 20 };
 enum { OPTIMISER_VECTORS = 5, SAVED_VECTORS = 6 };
 /* Products of the CPU back end: rows and ids of a piece of the head; bytes a thread and token of the vocabulary */
 enum { HEAD_ROWS = 256, SAMPLER_BYTES = 36 };
-/* Measured (Open MPI 4.1, HDF5 1.10): program, libraries and an open record; bytes of a loaded tokenizer for each of
- * its file; bytes of a completion while it is judged and written, and of each of its tokens. */
-static const double PROGRAM = 28.0 * MIB, TOKENIZER = 4.5, COMPLETION = 600, TOKEN = 24;
+/* Measured (Open MPI 4.1, HDF5 1.10): program, libraries, an open record and the heap of the thread that writes
+ * it; bytes of a loaded tokenizer for each of its file; bytes of a completion while it is
+ * judged and written, and of each of its tokens. */
+static const double PROGRAM = 41.0 * MIB, TOKENIZER = 4.5, COMPLETION = 600, TOKEN = 24;
 
 typedef struct {
     const rrl_config *c;
@@ -45,13 +46,15 @@ static double scratch_bytes(const plan *p, const rrl_slot_limits *slot) {
            sizeof(float) * (double)p->threads * HEAD_ROWS * RRL_VOCAB_BLOCK;
 }
 
-/* Completions of a step, or of an evaluation: all are there until the last is judged. */
+/* Completions: of a fleet's evaluations all are there until the last is judged, of a run's training all when its
+ * segments are joined at the end. */
 static double group_bytes(const plan *p) {
     const rrl_config *c = p->c;
-    const double rows = (double)(c->training.batch_size * c->training.gradient_accumulation_steps);
+    const rrl_training_config *t = &c->training;
+    const double rows = (double)(t->batch_size * t->gradient_accumulation_steps * t->max_steps / t->num_iterations);
     const rrl_questions *test = p->e->test.questions;
     const double asked = test ? (double)test->n * (double)c->generation.num_generations : 0;
-    return p->fleet * max(p->trains ? rows : 0, asked) * (COMPLETION + TOKEN * (double)c->generation.max_tokens);
+    return max(p->trains ? rows : 0, p->fleet * asked) * (COMPLETION + TOKEN * (double)c->generation.max_tokens);
 }
 
 static double program_bytes(const plan *p) {
