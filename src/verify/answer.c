@@ -242,6 +242,7 @@ static bool conclusion(span *x, text_view t) {
     size_t i = line.begin, end = line.end;
     if (!word_at(t, &i, "therefore") && !word_at(t, &i, "thus") && !word_at(t, &i, "so")) return false;
     if (letter_at(t, i) || i >= end || (unsigned char)t.p[i] >= 0x80) return false;
+    if (starts(t, end - 2, "..")) return false; /* **0.333**... */
     while (end > i && strchr(".!;:", t.p[end - 1]) && t.p[end - 1]) end--;
     if (end < i + 5 || t.p[end - 1] != '*' || t.p[end - 2] != '*') return false;
     end -= 2;

@@ -48,8 +48,8 @@ bool rrl_number_at(const uint32_t *p, size_t n, size_t i);
 /* ---- sentence.c ---- */
 
 /** The one number that a short cleaned text states: points *begin to *end of it. False when it states none,
- * several, or something else than its value (context.h). `x = 5` with one letter before the sign counts too.
- * money: a currency sign stood in the text before it was cleaned. */
+ * several, or something else than its value (context.h). `x = 5 cm`, with one letter or
+ * a word for a quantity before the sign, counts too. money: a currency sign stood in the text before it was cleaned. */
 rrl_status rrl_sentence_number(bool *found, size_t *begin, size_t *end, const uint32_t *p, size_t n, bool money);
 
 /* ---- settle.c ---- */

@@ -79,6 +79,13 @@ static bool last_words_plain(const lead_in *l) {
     return !(is(l->last, "to") && bound_by_to(l));
 }
 
+/* "used to", "could be", "would have been": how it is not, or may not be. */
+static bool unreal(word third, word second, word w) {
+    if (is(w, "to")) return is(second, "used");
+    if (is(w, "be")) return is(second, "could");
+    return is(w, "been") && is(second, "have") && (is(third, "could") || is(third, "would") || is(third, "should"));
+}
+
 static void take_word(lead_in *l, word w) {
     if (w.classes & RRL_WORD_STATES) {
         state(l);
@@ -97,10 +104,14 @@ static void take_word(lead_in *l, word w) {
 
 bool rrl_lead_in_plain(const uint32_t *p, size_t n) {
     lead_in l = {0};
+    word second = {0}, third = {0}; /* the words just before, whatever they are */
     for (size_t i = 0; i < n;) {
         word w = word_at(p, n, i);
         if (w.n) {
-            if (w.classes & (RRL_WORD_DOUBT | RRL_WORD_SCALE)) return false;
+            if (w.classes & (RRL_WORD_DOUBT | RRL_WORD_UNREAL | RRL_WORD_SCALE)) return false;
+            if (unreal(third, second, w)) return false;
+            third = second;
+            second = w;
             take_word(&l, w);
             i += w.n;
             continue;
@@ -149,6 +160,12 @@ static bool counts_times(word w) {
     return w.n == 0 || (w.classes & RRL_WORD_FOLLOWS) || is(w, "more");
 }
 
+/* "12 breaks the rule": what looks like a plural has an object. "12 miles the first day" is missed. */
+static bool has_object(const uint32_t *p, size_t n, size_t end) {
+    word w = next_word(p, n, end);
+    return is(w, "the") || is(w, "its") || is(w, "some") || is(w, "any");
+}
+
 /* A noun within the next few words, its adjectives before it. A single thing (1 apple, 3/4 cup) needs no plural. */
 static bool counted_phrase(const uint32_t *p, size_t n, size_t i, bool single) {
     static const unsigned CLOSED = RRL_WORD_DOUBT | RRL_WORD_SCALE | RRL_WORD_OPERATOR | RRL_WORD_NOT_BEHIND |
@@ -156,7 +173,8 @@ static bool counted_phrase(const uint32_t *p, size_t n, size_t i, bool single) {
     for (int k = 0; k < PHRASE_WORDS; k++) {
         word w = word_at(p, n, i);
         if (w.n == 0) return false;
-        if (rrl_word_counted(w.p, w.n)) return true;
+        if (k == 0 && is(w, "and")) return false; /* 12 and change */
+        if (rrl_word_counted(w.p, w.n)) return k > 0 || (w.classes & RRL_WORD_UNIT) || !has_object(p, n, i + w.n);
         if ((w.classes & CLOSED) || (k > 0 && (w.classes & RRL_WORD_FOLLOWS))) return false;
         i += w.n;
         bool hyphen = i + 1 < n && p[i] == '-' && rrl_point_letter(p[i + 1]);
@@ -188,6 +206,18 @@ bool rrl_number_followed(const uint32_t *p, size_t n, size_t end, bool money, bo
     return counted_phrase(p, n, i, single);
 }
 
+/* "with one left over", "dollars and change", "and up", "with a remainder", but not "is the remainder": the number
+ * is not all. */
+static bool more_than_said(word before, word w) {
+    static const char *const REST[] = {"change", "some", "counting", "more", "up", "above", "over", "beyond"};
+    if (is(w, "remainder")) return !is(before, "the") && !is(before, "as");
+    if (is(before, "with")) return is(w, "one") || is(w, "some") || is(w, "another");
+    if (is(before, "so")) return is(w, "on");
+    for (size_t k = 0; k < sizeof REST / sizeof *REST; k++)
+        if (is(before, "and") && is(w, REST[k])) return true;
+    return false;
+}
+
 /* "in one day" counts days; "less one" is another number. */
 static bool one_of_something(word before) {
     return before.classes & (RRL_WORD_NEAR | RRL_WORD_THROUGH) || is(before, "per") || is(before, "any");
@@ -195,6 +225,7 @@ static bool one_of_something(word before) {
 
 static bool tail_word_plain(word w, word before, bool hyphenated) {
     if (w.classes & (RRL_WORD_DOUBT | RRL_WORD_SCALE | RRL_WORD_OPERATOR | RRL_WORD_NOT_BEHIND)) return false;
+    if (more_than_said(before, w)) return false;
     if (w.classes & RRL_WORD_NUMBER) return is(w, "one") && one_of_something(before);
     if (w.n == 1 && !hyphenated) return unit_letter(w) || is(w, "a") || is(w, "i");
     return !((is(before, "a") || is(before, "one")) && (is(w, "third") || is(w, "fourth") || is(w, "fifth")));

@@ -139,30 +139,31 @@ static bool read_other(reader *r) {
     return allowed;
 }
 
-/* "x = 5": one letter, the sign, and a scalar that fills the rest. */
-static bool read_assignment(size_t *begin, const uint32_t *p, size_t n) {
+/* Where the value of "x = 5" or "Total = 5" begins: behind one letter, or one word for a quantity, and the sign. 0 if
+ * the text does not begin so, or no number comes next. */
+static size_t assigned_at(const uint32_t *p, size_t n) {
     size_t i = 0;
-    rrl_scalar s;
     while (i < n && p[i] == ' ') i++;
-    if (i >= n || !rrl_point_letter(p[i])) return false;
+    size_t name = i;
+    while (i < n && rrl_point_letter(p[i])) i++;
+    size_t len = i - name;
+    while (i < n && p[i] == ' ') i++;
+    if (i >= n || p[i] != '=') return 0;
+    if (len != 1 && !(rrl_word_classes(p + name, len) & RRL_WORD_MEASURE)) return 0;
     for (i++; i < n && p[i] == ' '; i++) {
     }
-    if (i >= n || p[i] != '=' || !rrl_scalar_parse(&s, p + i + 1, n - i - 1)) return false;
-    for (i++; p[i] == ' '; i++) {
-    }
-    *begin = i;
-    return true;
+    size_t digits = i < n && (p[i] == '-' || p[i] == '+') ? i + 1 : i;
+    while (digits > i && digits < n && p[digits] == ' ') digits++;
+    return rrl_number_at(p, n, digits) ? i : 0;
 }
 
 rrl_status rrl_sentence_number(bool *found, size_t *begin, size_t *end, const uint32_t *p, size_t n,
                                bool money) {
     *found = false;
     while (n && p[n - 1] == ' ') n--;
-    if (read_assignment(begin, p, n)) {
-        *end = n;
-        *found = true;
-        return RRL_OK;
-    }
+    size_t value = assigned_at(p, n);
+    p += value;
+    n -= value;
     reader r = {.p = p, .n = n, .money = money};
     while (r.i < n) {
         bool go_on = rrl_number_at(p, n, r.i)         ? read_number(&r, r.i)
@@ -172,8 +173,8 @@ rrl_status rrl_sentence_number(bool *found, size_t *begin, size_t *end, const ui
     }
     if (r.numbers == 0 || !rrl_scalar_valued(&r.value)) return RRL_OK;
     if (!rrl_lead_in_plain(p, r.begin) || !rrl_tail_plain(p + r.end, n - r.end)) return RRL_OK;
-    *begin = r.begin;
-    *end = r.end;
+    *begin = value + r.begin;
+    *end = value + r.end;
     *found = true;
     return RRL_OK;
 }

@@ -16,6 +16,7 @@ typedef struct {
     rrl_points cleaned; /* the bare part, mark-up resolved */
     rrl_scalar scalar;
     bool is_scalar; /* scalar holds it, with or without a value */
+    bool goes_on;   /* an ellipsis stands behind digits: raw is kept whole */
 } candidate;
 
 static void candidate_free(candidate *c) {
@@ -32,13 +33,36 @@ static bool within_limit(const char **text, size_t *len) {
     return *len <= (size_t)RRL_ANSWER_CHARS * BYTES_PER_POINT;
 }
 
+/* Two points, or an ellipsis in any spelling. */
+static bool ellipsis_at(const rrl_points *p, size_t i) {
+    static const char *const COMMANDS[] = {"dots", "ldots", "cdots", "dotsc", "dotsb"};
+    if (i >= p->n) return false;
+    if (p->cp[i] == 0x2026 || (p->cp[i] == '.' && i + 1 < p->n && p->cp[i + 1] == '.')) return true;
+    for (size_t k = 0; k < sizeof COMMANDS / sizeof *COMMANDS; k++)
+        if (rrl_command_at(p->cp, p->n, i, COMMANDS[k])) return true;
+    return false;
+}
+
+/* 0.333...: the digits are not all, and the number they stand for is not written. Blanks and mark-up may lie
+ * between. */
+static bool digits_go_on(const rrl_points *p) {
+    for (size_t i = 0; i < p->n; i++) {
+        if (rrl_point_digit(p->cp[i]) < 0) continue;
+        size_t end = i + 1;
+        while (end < p->n && (rrl_point_white(p->cp[end]) || p->cp[end] == '*' || p->cp[end] == '$')) end++;
+        if (ellipsis_at(p, end)) return true;
+    }
+    return false;
+}
+
 /* Read a candidate; one that is empty or too long stays empty. */
 static rrl_status candidate_read(candidate *c, const char *text, size_t len) {
     if (!within_limit(&text, &len)) return RRL_OK;
     RRL_TRY(rrl_points_decode(&c->raw, text, len));
     if (c->raw.n == 0 || c->raw.n > RRL_ANSWER_CHARS) return RRL_OK;
     c->end = c->raw.n;
-    rrl_answer_bare(c->raw.cp, &c->begin, &c->end);
+    c->goes_on = digits_go_on(&c->raw);
+    if (!c->goes_on) rrl_answer_bare(c->raw.cp, &c->begin, &c->end);
     RRL_TRY(rrl_latex_clean(&c->cleaned, c->raw.cp + c->begin, c->end - c->begin));
     c->is_scalar = rrl_scalar_parse(&c->scalar, c->cleaned.cp, c->cleaned.n);
     return RRL_OK;
@@ -86,7 +110,7 @@ static rrl_status candidate_settle(rrl_settled *kind, const rrl_points **of, siz
         return RRL_OK;
     }
     *kind = RRL_SETTLED_TEXT;
-    if (c->end - c->begin > RRL_SENTENCE_CHARS) return RRL_OK;
+    if (c->goes_on || c->end - c->begin > RRL_SENTENCE_CHARS) return RRL_OK;
     size_t b, e;
     bool money = has_money(&c->raw);
     RRL_TRY(rrl_sentence_number(&found, &b, &e, c->cleaned.cp, c->cleaned.n, money));

@@ -15,7 +15,10 @@ static const struct {
      " or between not wrong incorrect maybe uncertain nor neither never cannot perhaps either versus vs no none"
      " nothing anything but false untrue invalid impossible mistaken mistake incorrectly wrongly doubt doubts"
      " doubtful unlikely unsure unclear guess guessing possibly probably presumably supposedly might may if unless"
-     " whether ignore disregard "},
+     " whether ignore disregard nobody nowhere hardly barely scarcely "},
+    {RRL_WORD_UNREAL,
+     " almost nearly wish wishes wished hope hopes hoped suppose supposing assume assumes assumed assuming pretend"
+     " pretending imagine rarely seldom "},
     {RRL_WORD_SCALE,
      " hundred hundreds thousand thousands million millions billion billions trillion trillions quadrillion dozen"
      " dozens lakh lakhs lac lacs crore crores myriad myriads mil mio mn bn tn kilo mega giga tera milli micro nano"
@@ -28,15 +31,16 @@ static const struct {
      " predecessor "},
     {RRL_WORD_NOT_BEFORE,
      " square times than least most over under above below beneath beyond past within without until till before"
-     " after since near nearly almost barely hardly scarcely close closer closest next prior exceed exceeds"
-     " exceeded exceeding surpass surpasses precede precedes follow follows exclude excludes excluded except"
+     " after since near close closer closest next prior exceed exceeds exceeded"
+     " exceeding surpass surpasses precede precedes follow follows exclude excludes excluded except"
      " excluding deny denies reject rejects rejected refuse avoid forget disagree add adding tops top limit maximum"
      " minimum max min and per off from against besides beside via unlike like as outside inside toward towards"
      " approaching approaches through absolute third fourth fifth "},
     {RRL_WORD_NOT_BEHIND,
-     " least most maximum minimum max tops upwards ish odd something bit below beneath under halves thirds quarters"
-     " fourths fifths sixths sevenths eighths ninths tenths elevenths twelfths thirteenths fifteenths sixteenths"
-     " twentieths hundredths thousandths millionths billionths score gross grand reverse reversed backwards "},
+     " least most maximum minimum max tops upward upwards downward downwards onward onwards ish odd etc"
+     " something bit below beneath under halves thirds quarters fourths fifths sixths sevenths eighths ninths tenths"
+     " elevenths twelfths thirteenths fifteenths sixteenths twentieths hundredths thousandths millionths billionths score gross grand reverse reversed backwards repeat"
+     " repeats repeated repeating recur recurs recurring periodic "},
     {RRL_WORD_STATES,
      " is are was were be been equals has have had totals that's it's there's "},
     {RRL_WORD_THROUGH,
@@ -77,7 +81,8 @@ static const struct {
     {RRL_WORD_NO_NOUN,
      " is was has does this its his hers yes as us thus plus minus unless perhaps besides always sometimes equals"
      " exceeds divides means makes gives seems looks sounds feels appears works fails misses becomes needs lies"
-     " times "},
+     " times contradicts disagrees agrees conflicts violates overshoots undershoots lacks differs ignores proves"
+     " implies includes excludes contains "},
     {RRL_WORD_NUMBER,
      " zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
      " seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety twos threes fours fives"
