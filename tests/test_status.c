@@ -11,6 +11,7 @@
 #include "record/run_folder.h"
 #include "record/run_progress.h"
 #include "record_case.h"
+#include "rrl/config.h"
 #include "study/study.h"
 
 static char folder[PROGRAM_PATH];
@@ -151,6 +152,49 @@ static void test_states(rrl_run_folder **held) {
     CHECK_STATUS(rrl_study_state(&s, &n, in("nowhere")), RRL_ERR_DATA);
 }
 
+#define TRAIN RRL_SOURCE_DIR "/configs/train.yaml"
+
+/* The folder is one that a run of configs/train.yaml with this seed left. */
+static void ran_with(int i, const char *seed) {
+    rrl_config *c = NULL;
+    char *yaml = NULL, path[PROGRAM_PATH + 300];
+    CHECK_OK(rrl_config_open(&c, TRAIN, (const char *[]){seed}, 1));
+    CHECK_OK(rrl_config_yaml(&yaml, c, c->base));
+    snprintf(path, sizeof path, "%s/config.yaml", dir_of(i));
+    CHECK_OK(rrl_file_publish(path, yaml, strlen(yaml)));
+    free(yaml);
+    rrl_config_close(&c);
+}
+
+/* A config of one run whose folder holds a complete run: it is that run's, or another one's, which is said as
+ * `rrl train` says it. Its seed is the config's; a folder's is that of the run in it. */
+static void test_single(void) {
+    program_end e;
+    const char *dir = dir_of(AT_complete);
+    ran_with(AT_complete, "seed=42");
+    program_run(&e, in("log"), "status " TRAIN " output_dir=%s --json", dir);
+    CHECK_EQ_INT(e.code, 0);
+    CHECK(strstr(e.out, "\"status\": \"complete\"") && strstr(e.out, "\"step\": 200, \"steps\": 200"));
+    CHECK(strstr(e.out, "\"seed\": 42,") != NULL);
+    program_end_free(&e);
+    program_run(&e, in("log"), "status " TRAIN " output_dir=%s training.max_steps=5 seed=43", dir);
+    CHECK_EQ_INT(e.code, 0);
+    CHECK(strstr(e.out, "1 condition, 1 other configuration\n") != NULL);
+    CHECK(strstr(e.out, "training.max_steps: 100 -> 5") && strstr(e.out, "--fresh") && !strstr(e.out, "200/200"));
+    program_end_free(&e);
+    program_run(&e, in("log"), "status " TRAIN " output_dir=%s seed=43 --json", dir);
+    CHECK(strstr(e.out, "\"status\": \"other configuration\"") && strstr(e.out, "seed: 42 -> 43; choose another"));
+    CHECK(strstr(e.out, "\"seed\": 43,") && strstr(e.out, "\"step\": 0, \"steps\": 0"));
+    program_end_free(&e);
+    ran_with(AT_complete, "seed=7");
+    program_run(&e, in("log"), "status %s --json", dir);
+    CHECK(strstr(e.out, "\"status\": \"complete\"") && strstr(e.out, "\"seed\": 7,"));
+    program_end_free(&e);
+    program_run(&e, in("log"), "status %s --json", dir_of(AT_torn)); /* no config.yaml */
+    CHECK(strstr(e.out, "\"seed\": null,") != NULL);
+    program_end_free(&e);
+}
+
 /* The program's two forms. */
 static void test_program(void) {
     program_end e;
@@ -188,14 +232,10 @@ static void test_program(void) {
     CHECK(strstr(e.out, "11 conditions, 11 waiting") != NULL);
     program_end_free(&e);
 
-    /* a config of one run: before it began, and after */
+    /* a config of one run, before it began; after: test_single */
     program_run(&e, in("log"), "status %s/configs/train.yaml output_dir=%s", RRL_SOURCE_DIR, in("unbegun"));
     CHECK_EQ_INT(e.code, 0);
     CHECK(strstr(e.out, "1 condition, 1 waiting") != NULL);
-    program_end_free(&e);
-    program_run(&e, in("log"), "status %s/configs/train.yaml output_dir=%s --json", RRL_SOURCE_DIR, dir_of(AT_complete));
-    CHECK_EQ_INT(e.code, 0);
-    CHECK(strstr(e.out, "\"status\": \"complete\"") && strstr(e.out, "\"step\": 200, \"steps\": 200"));
     program_end_free(&e);
 }
 
@@ -251,6 +291,7 @@ int main(void) {
     program_folder(folder, "status");
     test_states(held);
     test_program();
+    test_single();
     test_while_others_write();
     test_stores();
     for (int i = 0; i < 2; i++) rrl_run_folder_close(&held[i]);

@@ -107,7 +107,8 @@ static rrl_status put_row(rrl_buffer *b, const char *index, const rrl_condition_
 }
 
 static rrl_status put_counts(rrl_buffer *b, const study_status *s) {
-    static const char *const STATES[] = {"complete", "running", "checkpointed", "interrupted", "failed", "waiting"};
+    static const char *const STATES[] = {"complete", "running", "checkpointed", "interrupted", "failed", "waiting",
+                                         "other configuration"};
     RRL_TRY(rrl_buffer_printf(b, "%s: %" PRId64 " condition%s", s->dir, s->n, s->n == 1 ? "" : "s"));
     for (size_t k = 0; k < sizeof STATES / sizeof *STATES; k++) {
         int64_t count = 0;
@@ -147,7 +148,7 @@ static rrl_status put_item(rrl_buffer *b, int64_t i, const rrl_condition_state *
     RRL_TRY(put_text(b, "dir", s->dir));
     RRL_TRY(put_text(b, "arm", s->arm));
     RRL_TRY(put_real(b, "level", s->level));
-    RRL_TRY(rrl_buffer_printf(b, ", \"seed\": %" PRIu64, s->seed));
+    RRL_TRY(s->seeded ? rrl_buffer_printf(b, ", \"seed\": %" PRIu64, s->seed) : rrl_buffer_puts(b, ", \"seed\": null"));
     RRL_TRY(put_text(b, "method", s->method));
     RRL_TRY(put_text(b, "reason", s->reason));
     RRL_TRY(put_text(b, "phase", s->phase));
@@ -189,7 +190,7 @@ static rrl_status look_at_config(study_status *s, const rrl_options *o) {
     RRL_GOTO(rrl_config_check(c, purpose));
     RRL_GOTO(rrl_strdup(&s->dir, c->output_dir));
     if (purpose == RRL_FOR_STUDY) rc = rrl_study_plan_state(&s->conditions, &s->n, c);
-    else rc = rrl_study_run_state(&s->conditions, &s->n, c->output_dir);
+    else rc = rrl_study_run_state(&s->conditions, &s->n, c);
 done:
     rrl_config_close(&c);
     return rc;

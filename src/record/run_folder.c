@@ -222,24 +222,46 @@ done:
     return rc;
 }
 
-/* Another configuration ran here: say which keys differ. */
-static rrl_status refuse(const char *dir, const char *config_yaml) {
+/* "key: old -> new; ..." from what ran here to this configuration; NULL where nothing differs or can be read. */
+static rrl_status difference(char **keys, const char *dir, const char *config_yaml) {
     rrl_status rc = RRL_OK;
-    char *path = NULL, *before = NULL, *keys = NULL;
+    char *path = NULL, *before = NULL;
     size_t n = 0;
+    *keys = NULL;
     RRL_GOTO(rrl_path_join(&path, dir, "config.yaml"));
     if (rrl_file_read(&before, &n, path, MAX_FILE_BYTES) == RRL_OK)
-        RRL_GOTO(rrl_config_difference(&keys, before, config_yaml));
-    for (char *p = keys; p && *p; p++) /* one line */
+        RRL_GOTO(rrl_config_difference(keys, before, config_yaml));
+    for (char *p = *keys; p && *p; p++) /* one line */
         if (*p == '\n') *p = p[1] ? ';' : 0;
-    rc = RRL_FAIL(RRL_ERR_CONFIG,
-                  "%s: holds a run of another configuration: %s; choose another output_dir, or --fresh to "
-                  "move it to %s.old-N",
-                  dir, keys && keys[0] ? keys : "model, data or adapter files differ", dir);
 done:
     free(path);
     free(before);
+    return rc;
+}
+
+#define OTHER_CONFIGURATION                                                                                            \
+    "holds a run of another configuration: %s; choose another output_dir, or --fresh to move it to %s.old-N"
+
+/* Another configuration ran here: say which keys differ. */
+static rrl_status refuse(const char *dir, const char *config_yaml) {
+    char *keys = NULL;
+    RRL_TRY(difference(&keys, dir, config_yaml));
+    rrl_status rc = RRL_FAIL(RRL_ERR_CONFIG, "%s: " OTHER_CONFIGURATION, dir,
+                             keys && keys[0] ? keys : "model, data or adapter files differ", dir);
     free(keys);
+    return rc;
+}
+
+rrl_status rrl_run_folder_differs(char **why, const char *dir, const char *config_yaml) {
+    char *keys = NULL;
+    rrl_buffer text = {0};
+    *why = NULL;
+    rrl_status rc = difference(&keys, dir, config_yaml);
+    if (rc != RRL_OK) return rc == RRL_ERR_NOMEM ? rc : RRL_OK;
+    if (keys && keys[0]) rc = rrl_buffer_printf(&text, OTHER_CONFIGURATION, keys, dir);
+    free(keys);
+    if (rc == RRL_OK) *why = text.data;
+    else rrl_buffer_free(&text);
     return rc;
 }
 

@@ -40,4 +40,8 @@ rrl_status rrl_run_folder_restore(const char *dir, const char *digest, const cha
  *  (caller frees both, reason may be NULL). */
 rrl_status rrl_run_folder_read(char **status, char **reason, const char *dir);
 
+/** Why rrl_run_folder_open would refuse this configuration, as far as DIR/config.yaml tells; NULL where it does not:
+ *  other models and data have their say in the digest alone. The caller frees *why. */
+rrl_status rrl_run_folder_differs(char **why, const char *dir, const char *config_yaml);
+
 #endif

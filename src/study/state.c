@@ -101,15 +101,16 @@ static rrl_status look_at_run(rrl_condition_state *s) {
     return look_at_progress(s);
 }
 
-/* Takes dir. */
-static rrl_status add(state_list *l, char *dir, const char *arm, const char *method, double level, uint64_t seed) {
+/* Takes dir. seed: NULL = unknown. */
+static rrl_status add(state_list *l, char *dir, const char *arm, const char *method, double level,
+                      const uint64_t *seed) {
     rrl_status rc = rrl_grow(&l->v, &l->room, l->n + 1, sizeof *l->v, "conditions");
     if (rc != RRL_OK) {
         free(dir);
         return rc;
     }
     rrl_condition_state *s = &l->v[l->n++];
-    *s = (rrl_condition_state){.dir = dir, .level = level, .seed = seed};
+    *s = (rrl_condition_state){.dir = dir, .level = level, .seed = seed ? *seed : 0, .seeded = seed != NULL};
     RRL_TRY(rrl_strdup(&s->arm, arm));
     RRL_TRY(rrl_strdup(&s->method, method));
     return look_at_run(s);
@@ -131,7 +132,7 @@ static rrl_status add_row(state_list *l, const cJSON *item, const char *study_di
     if (below[0] == '/' || strstr(below, "..")) /* a study folder that was handed on names nothing outside itself */
         return RRL_FAIL(RRL_ERR_DATA, "%s: dir \"%s\" does not lie below the study", path, below);
     RRL_TRY(rrl_path_join(&dir, study_dir, below));
-    return add(l, dir, arm, method, level, (uint64_t)seed);
+    return add(l, dir, arm, method, level, &(uint64_t){(uint64_t)seed});
 }
 
 static rrl_status add_study(state_list *l, const char *study_dir, const char *path) {
@@ -146,10 +147,48 @@ done:
     return rc;
 }
 
-static rrl_status add_single(state_list *l, const char *dir) {
+static rrl_status add_single(state_list *l, const char *dir, const uint64_t *seed) {
     char *copy = NULL;
     RRL_TRY(rrl_strdup(&copy, dir));
-    return add(l, copy, "", "", NAN, 0);
+    return add(l, copy, "", "", NAN, seed);
+}
+
+/* The seed is that of the config it ran with, where that can be read. */
+static rrl_status add_folder(state_list *l, const char *dir) {
+    rrl_config *c = NULL;
+    char *path = NULL;
+    uint64_t seed = 0;
+    RRL_TRY(rrl_path_join(&path, dir, "config.yaml"));
+    rrl_status rc = rrl_file_exists(path) ? rrl_config_open(&c, path, NULL, 0) : RRL_OK;
+    free(path);
+    if (rc == RRL_ERR_NOMEM) return rc;
+    if (c) seed = (uint64_t)c->seed;
+    rc = add_single(l, dir, c ? &seed : NULL);
+    rrl_config_close(&c);
+    return rc;
+}
+
+/* How far another configuration went says nothing of this one. */
+static rrl_status look_at_difference(rrl_condition_state *s, const rrl_config *config) {
+    char *yaml = NULL, *why = NULL;
+    rrl_status rc = RRL_OK;
+    if (strcmp(s->status, "waiting") == 0) return RRL_OK;
+    RRL_GOTO(rrl_config_yaml(&yaml, config, config->base));
+    RRL_GOTO(rrl_run_folder_differs(&why, s->dir, yaml));
+    if (!why) goto done;
+    free(s->reason);
+    s->reason = why;
+    why = NULL;
+    free(s->status);
+    s->status = NULL;
+    RRL_GOTO(rrl_strdup(&s->status, "other configuration"));
+    s->phase[0] = 0;
+    s->step = s->steps = 0;
+    s->step_s = s->quiet_s = NAN;
+done:
+    free(yaml);
+    free(why);
+    return rc;
 }
 
 static rrl_status hand_over(rrl_condition_state **out, int64_t *n, state_list *l, rrl_status rc) {
@@ -169,7 +208,7 @@ rrl_status rrl_study_state(rrl_condition_state **out, int64_t *n, const char *st
     if (rrl_file_exists(plan))
         rc = add_study(&l, study_dir, plan);
     else if (exists_in(study_dir, "run.json") || exists_in(study_dir, "run.h5") || exists_in(study_dir, "records"))
-        rc = add_single(&l, study_dir);
+        rc = add_folder(&l, study_dir);
     else
         rc = RRL_FAIL(RRL_ERR_DATA, "%s: %s", study_dir,
                       rrl_dir_exists(study_dir) ? "neither a study (study.json) nor a run (run.json)" : "no such folder");
@@ -177,15 +216,18 @@ rrl_status rrl_study_state(rrl_condition_state **out, int64_t *n, const char *st
     return hand_over(out, n, &l, rc);
 }
 
-rrl_status rrl_study_run_state(rrl_condition_state **out, int64_t *n, const char *dir) {
+rrl_status rrl_study_run_state(rrl_condition_state **out, int64_t *n, const rrl_config *config) {
     state_list l = {0};
-    return hand_over(out, n, &l, add_single(&l, dir));
+    uint64_t seed = (uint64_t)config->seed;
+    rrl_status rc = add_single(&l, config->output_dir, &seed);
+    if (rc == RRL_OK) rc = look_at_difference(&l.v[0], config);
+    return hand_over(out, n, &l, rc);
 }
 
 static rrl_status add_planned(state_list *l, const rrl_condition *c) {
     char *dir = NULL;
     RRL_TRY(rrl_strdup(&dir, c->dir));
-    return add(l, dir, c->arm, c->method, c->level, c->seed);
+    return add(l, dir, c->arm, c->method, c->level, &c->seed);
 }
 
 rrl_status rrl_study_plan_state(rrl_condition_state **out, int64_t *n, const rrl_config *study) {
@@ -212,7 +254,7 @@ static rrl_status add_store(state_list *l, const char *base, const char *name) {
     snprintf(file, sizeof file, "seed-%s.h5", digits);
     if (exists_in(base, file)) return RRL_OK;
     RRL_TRY(rrl_path_join(&dir, base, name));
-    RRL_TRY(add(l, dir, "", "base", NAN, (uint64_t)seed));
+    RRL_TRY(add(l, dir, "", "base", NAN, &(uint64_t){(uint64_t)seed}));
     if (exists_in(base, file)) { /* published while we looked */
         clear(&l->v[--l->n]);
     }

@@ -36,7 +36,8 @@ rrl_status rrl_study_put_aside(const rrl_config *study);
 typedef struct {
     char *dir, *arm, *method, *status, *reason; /* status as rrl_run_folder_read; reason may be NULL */
     double level;
-    uint64_t seed;
+    uint64_t seed;          /* where seeded; a folder alone may not know it */
+    bool seeded;
     char phase[16];         /* "train", "evaluate"; "" = it has not said how far it is */
     int64_t step, steps;    /* updates done and planned; 0 of 0 where nothing is trained */
     double step_s, quiet_s; /* seconds an update takes, and since it last said so; NaN = unknown */
@@ -49,8 +50,9 @@ typedef struct {
 rrl_status rrl_study_state(rrl_condition_state **out, int64_t *n, const char *study_dir);
 /** The same from a config, also where nothing has begun. */
 rrl_status rrl_study_plan_state(rrl_condition_state **out, int64_t *n, const rrl_config *study);
-/** The one run of a folder, also where it has not begun. */
-rrl_status rrl_study_run_state(rrl_condition_state **out, int64_t *n, const char *dir);
+/** The one run of a config, also where it has not begun; status "other configuration", with the reason, where the
+ *  config.yaml of its folder says that another one ran there. */
+rrl_status rrl_study_run_state(rrl_condition_state **out, int64_t *n, const rrl_config *config);
 /** Stores of base completions (base/seed-S.work, method "base") that are not there yet: being made, or why not. */
 rrl_status rrl_study_stores_state(rrl_condition_state **out, int64_t *n, const char *study_dir);
 void rrl_study_state_free(rrl_condition_state **s, int64_t n);
