@@ -157,6 +157,23 @@ static void test_case(const repair_case *c) {
     free(reason);
 }
 
+/* A record and its checkpoints that were set aside leave a run without a record, which is not whole. */
+static void test_no_record(void) {
+    const char *dir = case_folder("repair");
+    make_run(dir, 1);
+    damage(in(dir, "run.h5"));
+    for (int i = 0; i < 3; i++) { /* the second time, and again by looking alone */
+        rrl_repair r = {0};
+        CHECK_OK(rrl_repair_folder(&r, dir, i == 2, false));
+        CHECK_EQ_INT(r.set_aside > 0, i == 0);
+        CHECK_EQ_INT(r.noted, i > 0);
+        CHECK_EQ_INT(strncmp(r.text.data, "no record ", 10) == 0, i > 0);
+        CHECK_EQ_INT(strstr(r.text.data, "the run has no record; the same command makes it again") != NULL, i > 0);
+        CHECK(!strstr(r.text.data, "whole "));
+        rrl_repair_free(&r);
+    }
+}
+
 static void test_whole(void) {
     const char *dir = case_folder("repair");
     for (int finish = 0; finish < 2; finish++) {
@@ -165,7 +182,8 @@ static void test_whole(void) {
         make_run(dir, finish);
         CHECK_OK(rrl_repair_folder(&r, dir, false, false));
         CHECK_EQ_INT(r.runs, 1);
-        CHECK_EQ_INT(r.set_aside + r.made_again + r.busy, 0);
+        CHECK_EQ_INT(r.set_aside + r.made_again + r.busy + r.noted, 0);
+        CHECK(strncmp(r.text.data, "whole ", 6) == 0);
         CHECK(!exists(dir, "quarantine"));
         rrl_repair_free(&r);
     }
@@ -348,6 +366,7 @@ static void test_join(void) {
 int main(void) {
     char study[PROGRAM_PATH + 200];
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) test_case(&CASES[i]);
+    test_no_record();
     test_whole();
     test_run_json();
     test_busy();

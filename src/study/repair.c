@@ -31,6 +31,7 @@ typedef struct {
     int64_t origin, reached; /* steps [origin, reached) are recorded without a hole */
     bool evaluated, adapter; /* evaluation and adapter are there and whole */
     int64_t damaged;
+    bool unrecorded;         /* run.json is all that is known of it */
 } run;
 
 void rrl_repair_free(rrl_repair *r) {
@@ -285,6 +286,13 @@ done:
     return rc;
 }
 
+/* Nothing is damaged where there is nothing: as an earlier repair leaves a run whose record it set aside. */
+static rrl_status say_unrecorded(run *r, const rrl_records_folder *f) {
+    r->unrecorded = r->known && !r->damaged && !f->head && !f->n_segments && !f->n_evaluations;
+    if (!r->unrecorded) return RRL_OK;
+    return note(r, "run.h5", "is not there: the run has no record; the same command makes it again");
+}
+
 /* The parts of a run that is not complete; then what can be made of them. */
 static rrl_status check_parts(run *r) {
     rrl_status rc = RRL_OK;
@@ -295,6 +303,7 @@ static rrl_status check_parts(run *r) {
     RRL_GOTO(check_segments(r, &f));
     RRL_GOTO(check_evaluations(r, &f));
     RRL_GOTO(check_checkpoints(r));
+    RRL_GOTO(say_unrecorded(r, &f));
     RRL_GOTO(restore_run_json(r));
     if (!r->known && !r->head) goto done; /* nobody knows whose files these are */
     RRL_GOTO(all_there(&all, r));
@@ -333,7 +342,7 @@ static rrl_status check_run(run *r) {
 static rrl_status say_run(run *r, size_t at) {
     rrl_buffer lines = {0};
     rrl_status rc = RRL_OK;
-    const char *verdict = r->damaged ? "damaged" : "whole";
+    const char *verdict = r->damaged ? "damaged" : r->unrecorded ? "no record" : "whole";
     RRL_GOTO(rrl_buffer_put(&lines, r->out->text.data ? r->out->text.data + at : "", r->out->text.len - at));
     r->out->text.len = at;
     RRL_GOTO(rrl_buffer_printf(&r->out->text, "%-8s %s\n", verdict, r->dir));
