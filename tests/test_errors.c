@@ -119,6 +119,14 @@ static const struct {
      TRAIN "parallel.roles.generators=1 parallel.roles.verifiers=1 parallel.roles.learners=1 parallel.ranks_per_team=2",
      2, "parallel.roles add up to 3 ranks, parallel.ranks_per_team is 2"},
     {"no CUDA here", TRAIN "model.device=cuda", 2, "model.device cuda"},
+    {"NCCL without GPUs", TRAIN "model.device=cpu parallel.collectives=nccl", 2,
+     "parallel.collectives nccl: rank 0 works on the cpu device"},
+    {"NCCL without GPUs on two ranks", "mpirun -n 2 " TRAIN "model.device=cpu parallel.collectives=nccl", 2,
+     "parallel.collectives nccl|works on the cpu device"},
+    {"NCCL without GPUs on split ranks",
+     "mpirun -n 3 " TRAIN "model.device=cpu parallel.collectives=nccl parallel.roles.generators=1 "
+     "parallel.roles.verifiers=1 parallel.roles.learners=1",
+     2, "parallel.collectives nccl|works on the cpu device"},
     {"unknown chat template", TRAIN "model.chat_template=nix", 2, "chat template|smollm2, qwen2.5, chatml"},
     {"template without question", TRAIN "model.prompt_template=hello", 2, "prompt_template has no {question}"},
     {"unknown method", STUDY "experiment.arms[0].methods=[robus]", 2, "method 'robus'|did you mean 'robust'?"},
@@ -151,7 +159,9 @@ static const struct {
 
 /* Refused before anything is written: no folder is left. */
 static void test_nothing_left(void) {
-    static const char *const REFUSED[] = {TRAIN "training.lora.target_modules=[foo]", TRAIN "--resume %D/none"};
+    static const char *const REFUSED[] = {
+        TRAIN "training.lora.target_modules=[foo]", TRAIN "--resume %D/none",
+        TRAIN "model.device=cpu parallel.collectives=nccl"};
     for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++) {
         char line[4096], prefix[PROGRAM_PATH + 8];
         program_end e;

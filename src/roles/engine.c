@@ -165,12 +165,13 @@ static rrl_status open_weights(rrl_engine *e, rrl_team *team) {
     return RRL_OK;
 }
 
-static rrl_status open_model(rrl_engine *e, rrl_team *team, const char *isa, int threads) {
+static rrl_status open_model(rrl_engine *e, rrl_team *team, bool train, const char *isa, int threads) {
     const rrl_config *c = e->config;
     int32_t longest = e->train.longest > e->test.longest ? e->train.longest : e->test.longest;
     rrl_dtype dtype = RRL_F32;
     RRL_TRY(rrl_engine_dtype(&dtype, c, e->model_dir));
     RRL_TRY(rrl_engine_device_open(&e->device, e->device_why, c, team, dtype, isa, rrl_engine_threads(c, threads, team)));
+    if (train) RRL_TRY(rrl_links_check(e->device, &c->parallel, team->rank));
     e->device->kv_dtype = rrl_engine_kv_dtype(c, dtype);
     RRL_TRY(open_weights(e, team));
     memcpy(e->model_digest, rrl_model_digest(e->model), sizeof e->model_digest);
@@ -191,7 +192,7 @@ static rrl_status open_texts(rrl_engine *e, bool train) {
 static rrl_status open_all(rrl_engine *e, rrl_team *team, bool train, const char *isa, int threads) {
     bool works = team->generators.index >= 0 || team->learners.index >= 0;
     RRL_TRY(open_texts(e, train));
-    return works && e->prompt ? open_model(e, team, isa, threads) : RRL_OK;
+    return works && e->prompt ? open_model(e, team, train, isa, threads) : RRL_OK;
 }
 
 rrl_status rrl_engine_open_plan(rrl_engine **out, const rrl_config *config, bool train) {

@@ -25,6 +25,18 @@ static rrl_status open_pair(rrl_collective_pair *out, rrl_team *t, MPI_Comm comm
     return rrl_collective_pair_open(out, host, d, &site, way_of(p));
 }
 
+rrl_status rrl_links_check(const rrl_device *d, const rrl_parallel_config *p, int rank) {
+    if (p->collectives != RRL_COLLECTIVES_NCCL) return RRL_OK;
+    if (!d->ops->peers)
+        return RRL_FAIL(RRL_ERR_CONFIG, "parallel.collectives nccl: rank %d works on the %s device, NCCL is for GPUs; "
+                        "use auto", rank, d->ops->name);
+    const char *missing = d->ops->peers->missing(d);
+    if (missing)
+        return RRL_FAIL(RRL_ERR_CONFIG, "parallel.collectives nccl: rank %d cannot, %s; install it there or use auto",
+                        rank, missing);
+    return RRL_OK;
+}
+
 rrl_status rrl_links_open(rrl_links *out, rrl_team *t, rrl_device *d, const rrl_parallel_config *p) {
     rrl_links l = {0};
     rrl_status rc = RRL_OK;

@@ -12,6 +12,9 @@ typedef struct {
     rrl_collective_pair publishing; /* learner 0 -> ranks that generate and do not learn: adapters */
 } rrl_links;
 
+/** Whether this rank can do what parallel.collectives asks for. Local, so that ranks agree on it before any of them
+ *  waits for another. Errors: RRL_ERR_CONFIG. */
+rrl_status rrl_links_check(const rrl_device *d, const rrl_parallel_config *p, int rank);
 /** d is this rank's device, borrowed; NULL on ranks that neither generate nor learn. Collective over the team's ranks
  *  with a device. Errors: RRL_ERR_COMM, RRL_ERR_CONFIG (parallel.collectives asks for what is not there). */
 rrl_status rrl_links_open(rrl_links *out, rrl_team *t, rrl_device *d, const rrl_parallel_config *p);
