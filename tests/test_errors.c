@@ -179,6 +179,27 @@ static void test_lines(void) {
         expect(LINES[i].what, LINES[i].command, LINES[i].code, LINES[i].parts);
 }
 
+/* --- what is no error, but said */
+
+static void said(const char *command, int code, const char *parts, const char *not) {
+    char line[4096];
+    program_end e;
+    expand(line, command);
+    program_run(&e, path_of("%D/run"), "%s", line);
+    int good = CHECK_EQ_INT(e.code, code);
+    good &= CHECK(has_parts(code == 0 ? e.out : e.err, parts));
+    good &= CHECK(!not || !strstr(e.err, not));
+    if (!good) fprintf(stderr, "  %s\n  expected: %s\n%s\n%s\n", line, parts, e.out, e.err);
+    program_end_free(&e);
+}
+
+/* A plan for nodes with GPUs is valid where there is none. */
+static void test_plan_for_elsewhere(void) {
+    if (!access("/dev/nvidiactl", F_OK)) return;
+    said("validate %S/configs/train.yaml model.device=cuda", 0, "for train|train will fail on this machine", NULL);
+    said("validate %S/configs/quick.yaml model.device=cuda", 0, "for study|study will fail on this machine", NULL);
+}
+
 /* --- config files; single keys and values: test_config.c */
 
 static const struct {
@@ -384,6 +405,7 @@ int main(void) {
     program_folder(folder, "test_errors");
     test_lines();
     test_nothing_left();
+    test_plan_for_elsewhere();
     test_configs();
     test_data();
     test_models();

@@ -6,6 +6,7 @@
 #include "commands/plan.h"
 #include "commands/setup.h"
 #include "config/config_check.h"
+#include "roles/engine_device.h"
 
 /* What is valid to evaluate may be no training run: say so, and why. */
 static rrl_status say_not_for_train(const rrl_config *c) {
@@ -20,6 +21,18 @@ static rrl_status say_not_for_train(const rrl_config *c) {
     return rc;
 }
 
+/* A login node without a GPU may plan for nodes that have one; that it cannot run here is said, and is no error. */
+static rrl_status say_not_here(const rrl_config *c, rrl_purpose purpose) {
+    char why[RRL_WHY_BYTES] = "";
+    rrl_buffer note = {0};
+    if (c->model.backend == RRL_BACKEND_FIXTURE || rrl_engine_device_here(why, c)) return RRL_OK;
+    const char *command = purpose == RRL_FOR_STUDY ? "study" : purpose == RRL_FOR_TRAIN ? "train" : "eval";
+    rrl_status rc = rrl_buffer_printf(&note, "%s will fail on this machine: model.device cuda: %s", command, why);
+    if (rc == RRL_OK) rc = rrl_plan_note(note.data);
+    rrl_buffer_free(&note);
+    return rc;
+}
+
 rrl_status rrl_command_validate(const rrl_options *o, rrl_command_context *ctx) {
     rrl_setup s = {0};
     rrl_status rc = RRL_OK;
@@ -29,6 +42,7 @@ rrl_status rrl_command_validate(const rrl_options *o, rrl_command_context *ctx) 
     RRL_GOTO(rrl_setup_look(&s, o, ctx, purpose));
     if (ctx->rank != 0) goto done;
     RRL_GOTO(rrl_plan_print(&s, o, purpose));
+    RRL_GOTO(say_not_here(s.config, purpose));
     if (purpose == RRL_FOR_EVAL) rc = say_not_for_train(s.config);
 done:
     rrl_setup_close(&s);

@@ -20,6 +20,11 @@ static int find_gpus(const rrl_cuda_module **module, char *why, bool asked) {
     return n;
 }
 
+bool rrl_engine_device_here(char *why, const rrl_config *c) {
+    const rrl_cuda_module *module = NULL;
+    return c->model.device != RRL_DEVICE_CUDA || find_gpus(&module, why, true) > 0;
+}
+
 static rrl_status open_gpu(rrl_device **out, char *why, const rrl_cuda_module *module, int gpus, const rrl_config *c,
                            const rrl_team *team, rrl_dtype dtype) {
     const rrl_cuda_options o = {.gpu = rrl_team_gpu(team, gpus, (int)c->parallel.ranks_per_gpu),

@@ -14,4 +14,7 @@ enum { RRL_WHY_BYTES = 256 };
 rrl_status rrl_engine_device_open(rrl_device **out, char *why, const rrl_config *config, const rrl_team *team,
                                   rrl_dtype dtype, const char *isa, int threads);
 
+/** Whether model.device can be had on this machine; why [RRL_WHY_BYTES] = what is missing. Opens nothing. */
+bool rrl_engine_device_here(char *why, const rrl_config *config);
+
 #endif
