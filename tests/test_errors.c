@@ -200,6 +200,15 @@ static void test_plan_for_elsewhere(void) {
     said("validate %S/configs/quick.yaml model.device=cuda", 0, "for study|study will fail on this machine", NULL);
 }
 
+/* Two ranks on one core; where each has one thread, fewer threads are no advice. The run ends at its output folder. */
+static void test_oversubscribed(void) {
+#define ON_A_DEVICE "mpirun -n 2 train %S/configs/train.yaml output_dir=/dev/null model.device=cpu --threads "
+    CHECK(setenv("OMPI_MCA_hwloc_base_cpu_list", "0", 1) == 0);
+    said(ON_A_DEVICE "1", 1, "oversubscribed|advice=\"fewer ranks\"", "--threads 1");
+    said(ON_A_DEVICE "2", 1, "oversubscribed|advice=\"fewer ranks or --threads 1\"", NULL);
+    CHECK(unsetenv("OMPI_MCA_hwloc_base_cpu_list") == 0);
+}
+
 /* --- config files; single keys and values: test_config.c */
 
 static const struct {
@@ -406,6 +415,7 @@ int main(void) {
     test_lines();
     test_nothing_left();
     test_plan_for_elsewhere();
+    test_oversubscribed();
     test_configs();
     test_data();
     test_models();

@@ -59,9 +59,10 @@ static void banner(const rrl_setup *s, rrl_command_context *ctx, int threads) {
               s->engine->device ? rrl_log_quoted(rrl_device_isa(s->engine->device)) : "none",
               s->engine->device ? rrl_device_numeric_path(s->engine->device) : "none",
               rrl_log_quoted(s->engine->device_why));
+    const char *advice = threads > 1 ? "fewer ranks or --threads 1" : "fewer ranks";
     if (threads * t->ranks_on_node > t->cores_on_node)
         rrl_event(ctx->log, RRL_LOG_WARN, "oversubscribed", "ranks_on_node=%d threads=%d cores=%d advice=%s",
-                  t->ranks_on_node, threads, t->cores_on_node, rrl_log_quoted("fewer ranks or --threads 1"));
+                  t->ranks_on_node, threads, t->cores_on_node, rrl_log_quoted(advice));
 }
 
 /* One rank says it; that it cannot be said stops nothing. */
