@@ -39,8 +39,9 @@ static const struct {
     {RRL_WORD_NOT_BEHIND,
      " least most maximum minimum max tops upward upwards downward downwards onward onwards ish odd etc"
      " something bit below beneath under halves thirds quarters fourths fifths sixths sevenths eighths ninths tenths"
-     " elevenths twelfths thirteenths fifteenths sixteenths twentieths hundredths thousandths millionths billionths score gross grand reverse reversed backwards repeat"
-     " repeats repeated repeating recur recurs recurring periodic "},
+     " elevenths twelfths thirteenths fifteenths sixteenths twentieths hundredths thousandths millionths"
+     " billionths score gross grand reverse reversed backwards repeat repeats repeated repeating recur recurs"
+     " recurring periodic "},
     {RRL_WORD_STATES,
      " is are was were be been equals has have had totals that's it's there's "},
     {RRL_WORD_THROUGH,
