@@ -32,7 +32,7 @@ typedef struct {
 } rrl_bench_measure;
 
 /** Measure m into *row: one round when quick, else up to nine in half a minute, up to three in two minutes, at
- *  least one. Errors: those of the cases, RRL_ERR_NOMEM. */
+ *  least one. Errors: those of the cases, RRL_ERR_NOMEM, RRL_ERR_STOPPED. */
 rrl_status rrl_bench_rounds(rrl_bench_row *row, const rrl_bench_measure *m, rrl_bench_meter *meter, bool quick);
 
 #endif
