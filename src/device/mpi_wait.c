@@ -35,11 +35,11 @@ static void hear_beats(rrl_watch *w) {
     }
 }
 
-/* Ends the job if another rank has been silent for too long. Silence counts from the start of this wait at the earliest:
- * before, nobody listened; and from when this rank itself came back from being stopped. Those who wait give up one after
- * another, so that one of them says so. */
-static void check_silence(const rrl_watch *w, double start) {
-    double allowed = w->timeout_s + STAGGER_S * (w->rank % STAGGERED), t = now();
+/* Ends the job if another rank has been silent for too long at time t. Silence counts from the start of this wait at the
+ * earliest: before, nobody listened; and from when this rank itself came back from being stopped. Those who wait give up
+ * one after another, so that one of them says so. */
+static void check_silence(const rrl_watch *w, double start, double t) {
+    double allowed = w->timeout_s + STAGGER_S * (w->rank % STAGGERED);
     for (int r = 0; r < w->size; r++) {
         double since = w->woke > start ? w->woke : start, heard = w->ranks[r].heard > since ? w->ranks[r].heard : since;
         if (r != w->rank && t - heard > allowed) give_up(w, r, t - heard);
@@ -50,13 +50,15 @@ static void check_silence(const rrl_watch *w, double start) {
 void rrl_watch_pause(rrl_watch *w, double start) {
     double lasted = 1e9 * (now() - start);
     long ns = lasted < FIRST_NAP_NS ? FIRST_NAP_NS : lasted < LONGEST_NAP_NS ? (long)lasted : LONGEST_NAP_NS;
-    struct timespec t = {0, ns};
-    double lay_down = now();
-    nanosleep(&t, NULL);
-    if (now() - lay_down > w->timeout_s / BEATS_PER_TIMEOUT) w->woke = now(); /* signs of life of that time lie unread */
+    struct timespec nap = {0, ns};
+    double before = w->passed > start ? w->passed : start;
+    nanosleep(&nap, NULL);
     hear_beats(w);
     rrl_watch_beat(w); /* who waits is alive too: its own peers may be waiting for it in turn */
-    check_silence(w, start);
+    double t = now();
+    if (t - before > w->timeout_s / BEATS_PER_TIMEOUT) w->woke = t; /* stopped meanwhile: others' signs of life lie unread */
+    check_silence(w, start, t);
+    w->passed = t;
 }
 
 rrl_status rrl_watch_wait(rrl_watch *w, MPI_Request *request) {

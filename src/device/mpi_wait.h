@@ -22,6 +22,7 @@ typedef struct {
     double beaten; /* clock of the last sign of life given */
     double waited; /* seconds spent waiting so far */
     double woke;   /* clock when this rank last found that it had been stopped */
+    double passed; /* clock of its last look at the others */
 } rrl_watch;
 
 enum { RRL_TAG_HEARTBEAT = 7 };
