@@ -1,11 +1,13 @@
 /* Whole files in and out. A file is published by writing it under another name, making that durable, and
  * renaming: whoever reads the final name, at any instant and after any crash, finds the old file, the new
  * one, or none. */
+#define _GNU_SOURCE /* nftw */
 #include "base/files.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -288,6 +290,16 @@ rrl_status rrl_dir_make(const char *path) {
     }
     free(part);
     return rc == RRL_OK ? make_one(path) : rc;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at) {
+    (void)st, (void)type, (void)at;
+    return remove(path) != 0 && errno != ENOENT;
+}
+
+bool rrl_dir_remove(const char *path) {
+    enum { OPEN_FOLDERS = 8 };
+    return nftw(path, remove_entry, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS) == 0;
 }
 
 static int compare_names(const void *a, const void *b) {

@@ -21,6 +21,9 @@ rrl_status rrl_file_publish_tmp(const char *tmp, const char *path);
 rrl_status rrl_file_create(const char *path, const void *bytes, size_t n);
 /** mkdir -p, fsync of the parents that were made. */
 rrl_status rrl_dir_make(const char *path);
+/** Remove a folder and all that is in it; links are not followed, what is gone already does not count. False, with errno,
+ *  where something could not be removed: it and what comes after it stay. Leaves the message of an error as it is. */
+bool rrl_dir_remove(const char *path);
 bool rrl_file_exists(const char *path);
 bool rrl_dir_exists(const char *path);
 /** Sorted names in a folder, without . and ..; free each and the array (rrl_names_free). */

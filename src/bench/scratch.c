@@ -1,9 +1,7 @@
 /* The folder of a benchmark. */
-#define _XOPEN_SOURCE 700 /* nftw */
 #include "bench/scratch.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +11,6 @@
 #include "base/memory.h"
 #include "model/model.h"
 
-enum { OPEN_FOLDERS = 16 };
 static const char END_TOKENS[] = "generation_config.json";
 
 rrl_status rrl_bench_scratch_open(char **out) {
@@ -28,16 +25,9 @@ rrl_status rrl_bench_scratch_open(char **out) {
     return RRL_OK;
 }
 
-static int remove_one(const char *path, const struct stat *s, int type, struct FTW *at) {
-    (void)remove(path);
-    return 0;
-}
-
-void rrl_bench_remove(const char *path) { (void)nftw(path, remove_one, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS); }
-
 void rrl_bench_scratch_close(char **dir) {
     if (!*dir) return;
-    rrl_bench_remove(*dir);
+    (void)rrl_dir_remove(*dir);
     free(*dir);
     *dir = NULL;
 }

@@ -8,8 +8,6 @@
 rrl_status rrl_bench_scratch_open(char **out);
 /** Remove it with all that is in it, and free the name. */
 void rrl_bench_scratch_close(char **dir);
-/** Remove a folder and all that is in it; what cannot be removed stays. */
-void rrl_bench_remove(const char *path);
 /** scratch/model: links to the files of model_dir, and an end token that is the last of the vocabulary, which text
  *  hardly ever holds. So completions have the length that is asked for. The caller frees *out. */
 rrl_status rrl_bench_scratch_model(char **out, const char *scratch, const char *model_dir);

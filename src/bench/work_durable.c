@@ -30,7 +30,7 @@ static rrl_status run(durable *d, int64_t every) {
     d->config->training.save_steps = every;
     rrl_status rc = rrl_run(d->team, d->engine, &spec, &result);
     rrl_run_result_free(&result);
-    rrl_bench_remove(d->dir);
+    (void)rrl_dir_remove(d->dir);
     return rc;
 }
 

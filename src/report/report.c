@@ -120,7 +120,7 @@ static rrl_status publish(report *r, const char *dir) {
     RRL_GOTO(write_files(r, fresh));
     RRL_GOTO(rrl_report_folder_publish(fresh, dir));
 done:
-    if (rc != RRL_OK && fresh) rrl_report_folder_drop(fresh);
+    if (rc != RRL_OK && fresh) (void)rrl_dir_remove(fresh);
     free(fresh);
     return rc;
 }

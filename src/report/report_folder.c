@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,17 +71,6 @@ rrl_status rrl_report_folder_make(char **out, const char *dir) {
 }
 
 /* --- removing */
-
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at) {
-    (void)st, (void)type, (void)at;
-    (void)remove(path);
-    return 0;
-}
-
-void rrl_report_folder_drop(const char *fresh) {
-    enum { OPEN_FOLDERS = 8 };
-    (void)nftw(fresh, remove_entry, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
-}
 
 static bool is_of_report(const char *name) {
 #define X(file, function) file,
@@ -164,7 +152,7 @@ static rrl_status exchange_in_steps(const char *fresh, const char *place) {
         rc = clear(aside, place, false);
     } else if (is_taken()) { /* another writer was faster; its report is as new */
         rc = clear(aside, place, false);
-        rrl_report_folder_drop(fresh);
+        (void)rrl_dir_remove(fresh);
     } else {
         rc = refused(fresh, place);
         (void)rename(aside, place);

@@ -14,8 +14,6 @@ rrl_status rrl_report_folder_make(char **out, const char *dir);
  *  along. fresh is gone afterwards, unless an error came first. A file system that cannot exchange two names has no
  *  report for a moment; there a writer that meets another's new report leaves that one. Errors: RRL_ERR_IO. */
 rrl_status rrl_report_folder_publish(const char *fresh, const char *dir);
-/** Remove a folder made above, with all that is in it. */
-void rrl_report_folder_drop(const char *fresh);
 /** Whether a name is one that rrl_report_folder_make gives. */
 bool rrl_report_folder_is_fresh(const char *name);
 

@@ -1,10 +1,8 @@
 /* A temporary is listed before the lock above it is looked at: who held the lock then has renamed it or is dead by the
  * time it is removed. */
-#define _GNU_SOURCE /* nftw */
 #include "study/leftovers.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,15 +70,8 @@ static bool is_report(long *pid, const char *name) {
     return strncmp(name, REPORT, sizeof REPORT - 1) == 0 && is_temporary(pid, name) && *pid > 0;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at) {
-    (void)st, (void)type, (void)at;
-    return remove(path) != 0 && errno != ENOENT;
-}
-
 static bool remove_all(const char *path, bool folder) {
-    enum { OPEN_FOLDERS = 8 };
-    if (!folder) return unlink(path) == 0 || errno == ENOENT;
-    return nftw(path, remove_entry, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS) == 0;
+    return folder ? rrl_dir_remove(path) : unlink(path) == 0 || errno == ENOENT;
 }
 
 static rrl_status look(rrl_buffer *text, int64_t *n, const char *folder, const char *top, bool clean);
