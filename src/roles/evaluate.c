@@ -108,7 +108,6 @@ done:
     return rc;
 }
 
-/* Metrics into the record, and to the caller. Takes the groups. */
 /* Where no completion ended by itself the length limit, not the policy, makes what is measured. */
 static void warn_if_all_cut(const rrl_session *s, const rrl_metric *metrics, int n) {
     for (int i = 0; i < n; i++)
@@ -117,6 +116,7 @@ static void warn_if_all_cut(const rrl_session *s, const rrl_metric *metrics, int
                       (long long)s->config->generation.max_tokens, rrl_log_quoted("raise generation.max_tokens"));
 }
 
+/* Groups and metrics into the record, metrics to the caller too. */
 static rrl_status record(evaluation *e) {
     rrl_session *s = e->s;
     rrl_metric *metrics = NULL;
