@@ -190,14 +190,21 @@ static void case_rms_norm(run *c) {
 static void case_linear(run *c) {
     int rows = pick(c->g, 0, 2) ? pick(c->g, 1, 40) : pick(c->g, 250, 400);
     int n = odd_size(c->g, 200), k = pick(c->g, 0, 2) ? odd_size(c->g, 100) : pick(c->g, 250, 600);
-    rrl_weight *w = weight(c->d, c->g, n, k);
-    rrl_tensor x = some(c, rows, k, 1), y = some(c, rows, n, 1), dy = some(c, rows, n, 1), dx = some(c, rows, k, 1);
-    rrl_tensor bias = some(c, 1, n, 1);
-    CHECK_OK(c->ops->linear(c->d, y, x, w, pick(c->g, 0, 1) ? bias.data : NULL));
-    CHECK_OK(c->ops->linear_backward(c->d, dx, dy, w, pick(c->g, 0, 1)));
-    put_near(c, y, sum_bound(k + 1, 1, 0.3) + 0x1p-23);
+    int n_products = pick(c->g, 1, RRL_MOST_PRODUCTS);
+    rrl_tensor x = some(c, rows, k, 1), dy = some(c, rows, n, 1), dx = some(c, rows, k, 1);
+    rrl_weight *w[RRL_MOST_PRODUCTS];
+    rrl_product products[RRL_MOST_PRODUCTS];
+    for (int i = 0; i < n_products; ++i) {
+        const int outputs = i == 0 ? n : odd_size(c->g, 200);
+        const rrl_tensor bias = some(c, 1, outputs, 1);
+        w[i] = weight(c->d, c->g, outputs, k);
+        products[i] = (rrl_product){some(c, rows, outputs, 1), w[i], pick(c->g, 0, 1) ? bias.data : NULL};
+    }
+    CHECK_OK(c->ops->linear(c->d, x, products, n_products));
+    CHECK_OK(c->ops->linear_backward(c->d, dx, dy, w[0], pick(c->g, 0, 1)));
+    for (int i = 0; i < n_products; ++i) put_near(c, products[i].y, sum_bound(k + 1, 1, 0.3) + 0x1p-23);
     put_near(c, dx, sum_bound(n + 1, 1, 0.3) + 0x1p-23);
-    c->ops->weight_free(c->d, &w);
+    for (int i = 0; i < n_products; ++i) c->ops->weight_free(c->d, &w[i]);
 }
 
 static void make_lora(run *c, rrl_lora *m, int r, int n, int k) {
@@ -208,27 +215,36 @@ static void make_lora(run *c, rrl_lora *m, int r, int n, int k) {
     CHECK_OK(c->ops->lora_pack(c->d, m));
 }
 
-/* Adapters of different ranks, one without this module, and more of them than a kernel's table has places (the batch
- * names the first three, or the last three). */
+/* Adapters of one module. */
+enum { MANY_ADAPTERS = 130 };
+typedef struct {
+    rrl_lora m[2];
+    const rrl_lora *of[MANY_ADAPTERS];
+} adapters;
+
+/* Of different ranks, the third without this module. */
+static void make_adapters(run *c, adapters *a, int r, int n, int k) {
+    make_lora(c, &a->m[0], r, n, k);
+    make_lora(c, &a->m[1], pick(c->g, 1, r), n, k);
+    for (int i = 0; i < MANY_ADAPTERS; ++i) a->of[i] = i == 2 ? NULL : &a->m[i % 2];
+}
+
+/* More adapters than a kernel's table has places: sequences of the second have one of the last instead. */
+static void name_last_adapters(run *c, ragged *batch) {
+    for (int s = 0; s < batch->n_seqs; ++s)
+        if (batch->adapter[s] == 1) batch->adapter[s] = MANY_ADAPTERS - 1 - s;
+    CHECK_OK(c->ops->upload(c->d, (void *)batch->b.adapter, batch->adapter,
+                            (size_t)batch->n_seqs * sizeof *batch->adapter));
+}
+
+/* One to three modules over one x. */
 static void case_lora(run *c) {
-    enum { MANY = 130 };
     int n = odd_size(c->g, 200), k = pick(c->g, 0, 2) ? odd_size(c->g, 150) : pick(c->g, 250, 600);
     int r = pick(c->g, 0, 5) ? pick(c->g, 1, 40) : pick(c->g, 100, 256);
     ragged batch;
     make_batch(c, &batch, pick(c->g, 1, MAX_SEQS), 40, 3, 10, 3);
-    rrl_lora m[2];
-    make_lora(c, &m[0], r, n, k);
-    make_lora(c, &m[1], pick(c->g, 1, r), n, k);
-    const rrl_lora *modules[MANY] = {&m[0], &m[1], NULL};
-    int n_modules = 3;
-    if (pick(c->g, 0, 2) == 0) {
-        n_modules = MANY;
-        for (int i = 3; i < MANY; ++i) modules[i] = &m[i % 2];
-        int32_t *adapter = (int32_t *)batch.adapter;
-        for (int s = 0; s < batch.n_seqs; ++s)
-            if (adapter[s] == 1) adapter[s] = MANY - 1 - s;
-        CHECK_OK(c->ops->upload(c->d, (void *)batch.b.adapter, adapter, (size_t)batch.n_seqs * sizeof *adapter));
-    }
+    int n_modules = pick(c->g, 0, 2) ? 3 : MANY_ADAPTERS, n_products = pick(c->g, 1, RRL_MOST_PRODUCTS);
+    if (n_modules > 3) name_last_adapters(c, &batch);
     uint32_t key[2 * MAX_SEQS], sample[MAX_SEQS];
     for (int s = 0; s < MAX_SEQS; ++s) {
         key[2 * s] = (uint32_t)next_bits(c->g);
@@ -237,17 +253,28 @@ static void case_lora(run *c) {
     }
     rrl_dropout dropout = {pick(c->g, 0, 1) ? 0.3f : 0.0f, 1, on_device(c, key, sizeof key),
                            on_device(c, sample, sizeof sample)};
-    rrl_lora_args args = {modules, pick(c->g, 0, 3) ? &dropout : NULL, 5, n_modules};
     int rows = batch.n_rows, r16 = (r + 15) / 16 * 16;
-    rrl_tensor x = some(c, rows, k, 1), y = some(c, rows, n, 1), u = some(c, rows, r16, 1);
-    CHECK_OK(c->ops->lora(c->d, y, u, x, &batch.b, &args));
+    bool dropped = pick(c->g, 0, 3);
+    adapters of[RRL_MOST_PRODUCTS];
+    rrl_lora_product products[RRL_MOST_PRODUCTS];
+    for (int i = 0; i < n_products; ++i) {
+        const int outputs = i == 0 ? n : odd_size(c->g, 200);
+        make_adapters(c, &of[i], r, outputs, k);
+        products[i] = (rrl_lora_product){some(c, rows, outputs, 1), some(c, rows, r16, 1),
+                                         {of[i].of, dropped ? &dropout : NULL, 5 + (uint32_t)i, n_modules}};
+    }
+    rrl_tensor x = some(c, rows, k, 1);
+    CHECK_OK(c->ops->lora(c->d, x, &batch.b, products, n_products));
     rrl_tensor dy = some(c, rows, n, 1), dx = some(c, rows, k, 1), du = some(c, rows, r16, 1);
     rrl_tensor da = some(c, r, k, 1), db = some(c, n, r, 1), us = some(c, rows, r16, 1);
-    CHECK_OK(c->ops->lora_backward(c->d, da.data, db.data, dx, du, dy, x, us, &m[0], &batch.b, &args));
+    CHECK_OK(c->ops->lora_backward(c->d, da.data, db.data, dx, du, dy, x, us, &of[0].m[0], &batch.b,
+                                   &products[0].args));
     /* u in another order, and what its error makes of y; dropout multiplies by up to 1 / 0.7 */
     const double keep = 1 / 0.7, u_bound = sum_bound(k, keep, 0.5), du_bound = sum_bound(n, 1, 0.5);
-    put_near(c, u, u_bound);
-    put_near(c, y, r * 0.5 * u_bound + sum_bound(r, k * keep * 0.5, 0.5));
+    for (int i = 0; i < n_products; ++i) {
+        put_near(c, products[i].u, u_bound);
+        put_near(c, products[i].y, r * 0.5 * u_bound + sum_bound(r, k * keep * 0.5, 0.5));
+    }
     put_near(c, dx, keep * (r * 0.5 * du_bound + sum_bound(r, n * 0.5, 0.5)));
     put_near(c, da, rows * keep * du_bound + sum_bound(rows, n * 0.5, keep));
     put_exact(c, db);
@@ -437,7 +464,7 @@ static void case_vocabulary(run *c) {
     CHECK_OK(c->ops->lm_backward(c->d, dx, x, w, targets, temperatures, lse.data, dlogp.data, scratch));
     put_near(c, dx, 0.3 / 0.7 * vocabulary * (2 * z + 1e-5 + 2 * flip) + sum_bound(vocabulary, 2 / 0.7, 0.3));
     /* the log-prob of a sampled token is the one that training computes for it, to the bit */
-    CHECK_OK(c->ops->linear(c->d, logits, x, w, NULL));
+    CHECK_OK(c->ops->linear(c->d, x, &(rrl_product){logits, w, NULL}, 1));
     CHECK_OK(c->ops->sample(c->d, token, dlogp.data, logits, settings));
     CHECK_OK(c->ops->lm_score(c->d, logp.data, NULL, pick(c->g, 0, 1) ? entropy.data : NULL, x, w, token, temperatures,
                               scratch));

@@ -99,6 +99,19 @@ typedef struct {
     int32_t n_modules;              /* adapters that the batch may name */
 } rrl_lora_args;
 
+/* Several products of one x, and several LoRA modules over one x, are one call: x is rounded, read and dropped out once,
+ * and the work of all is one piece. No number depends on what else is in the call; outputs do not overlap. */
+enum { RRL_MOST_PRODUCTS = 3 };
+typedef struct {
+    rrl_tensor y;
+    const rrl_weight *w;
+    const float *bias; /* NULL = none */
+} rrl_product;
+typedef struct {
+    rrl_tensor y, u; /* all u of a call have as many columns */
+    rrl_lora_args args;
+} rrl_lora_product;
+
 /* Settings of one row to sample. */
 typedef struct {
     float temperature; /* 0 = argmax, lowest id; its log-prob is taken at temperature 1 */
@@ -149,11 +162,11 @@ typedef struct {
     rrl_status (*embed)(rrl_device *d, rrl_tensor y, const rrl_weight *w, const rrl_batch *b);
     /* y = x / sqrt(mean(x^2) + eps) * w; mean by 16 lanes; factor r = 1 / sqrtf(.), y = (x * r) * w */
     rrl_status (*rms_norm)(rrl_device *d, rrl_tensor y, rrl_tensor x, const float *w, float eps);
-    /* y = x w^T + bias; bias may be NULL */
-    rrl_status (*linear)(rrl_device *d, rrl_tensor y, rrl_tensor x, const rrl_weight *w, const float *bias);
-    /* y += scale * B (A dropout(x)) for rows with an adapter; u [rows, r16 max] receives us = scale * A xd */
-    rrl_status (*lora)(rrl_device *d, rrl_tensor y, rrl_tensor u, rrl_tensor x, const rrl_batch *b,
-                       const rrl_lora_args *args);
+    /* y = x w^T + bias of each of n <= RRL_MOST_PRODUCTS products */
+    rrl_status (*linear)(rrl_device *d, rrl_tensor x, const rrl_product *products, int32_t n);
+    /* y += scale * B (A dropout(x)) for rows with an adapter; u [rows, r16 max] receives us = scale * A xd; of each of
+     * n <= RRL_MOST_PRODUCTS modules */
+    rrl_status (*lora)(rrl_device *d, rrl_tensor x, const rrl_batch *b, const rrl_lora_product *products, int32_t n);
     /* rotate halves (Llama convention: i with i + head_dim/2) of n heads in place; cos, sin [max_pos, head_dim/2];
      * inverse = the transposed rotation, for gradients */
     rrl_status (*rope)(rrl_device *d, rrl_tensor x, int32_t n_heads, int32_t head_dim, const rrl_batch *b,

@@ -57,13 +57,31 @@ void rrl_activations_carve(rrl_activations *a, rrl_carver *carver, const rrl_mod
     a->hidden = h; /* free after the last layer */
 }
 
+/* The modules of a layer in groups, each over one x. */
+typedef struct {
+    int module[RRL_MOST_PRODUCTS], n;
+} group;
+static const group INPUT = {{RRL_MODULE_Q, RRL_MODULE_K, RRL_MODULE_V}, 3}, OUTPUT = {{RRL_MODULE_O}, 1},
+                   GATES = {{RRL_MODULE_GATE, RRL_MODULE_UP}, 2}, DOWN = {{RRL_MODULE_DOWN}, 1};
+
+/* Where a module stands in its group. */
+static int place_in_group(int module) {
+    const group *all[] = {&INPUT, &OUTPUT, &GATES, &DOWN};
+    for (size_t g = 0; g < sizeof all / sizeof *all; g++)
+        for (int i = 0; i < all[g]->n; i++)
+            if (all[g]->module[i] == module) return i;
+    return 0;
+}
+
+/* Nothing kept: what a module leaves is free after its group's call, so groups share. */
 void rrl_activations_carve_lora(rrl_activations *a, rrl_carver *carver, const rrl_model_config *c, int64_t rows,
                                 int32_t r16, int32_t again) {
-    rrl_tensor us[RRL_MODULES] = {{0}};
+    rrl_tensor us[RRL_MODULES] = {{0}}, shared[RRL_MOST_PRODUCTS] = {{0}};
+    for (int i = 0; again == RRL_KEEP_NOTHING && i < RRL_MOST_PRODUCTS; i++) shared[i] = rrl_carve(carver, rows, r16);
     for (int32_t i = 0; i < c->layers; i++)
         for (int module = 0; module < RRL_MODULES; module++) {
-            if (again == RRL_KEEP_NOTHING && module > 0) us[module] = us[0];
-            else if (i == 0 || (again != RRL_KEEP_NOTHING && i >= again)) us[module] = rrl_carve(carver, rows, r16);
+            if (again == RRL_KEEP_NOTHING) us[module] = shared[place_in_group(module)];
+            else if (i == 0 || i >= again) us[module] = rrl_carve(carver, rows, r16);
             if (a) a->layers[i].us[module] = us[module];
         }
 }
@@ -89,29 +107,46 @@ typedef struct {
     const rrl_device_ops *ops;
 } pass;
 
-/* The adapters' part of y = W x on top, for rows from `first` on; us stays. */
-static rrl_status adapt(pass *p, int32_t layer, int module, rrl_tensor y, rrl_tensor x, int64_t first) {
-    const int32_t index = layer * RRL_MODULES + module;
+/* The largest rank that an adapter of the batch has in this module, 0 = none; modules [n_adapters] gets them. */
+static int32_t list_modules(const pass *p, const rrl_lora **modules, int32_t index) {
     int32_t rank = 0;
     for (int32_t i = 0; i < p->f->n_adapters; i++) {
-        const rrl_lora *lora = rrl_adapter_module(p->f->adapters[i], index);
-        p->a->modules[i] = lora;
-        if (lora && lora->r > rank) rank = lora->r;
+        modules[i] = rrl_adapter_module(p->f->adapters[i], index);
+        if (modules[i] && modules[i]->r > rank) rank = modules[i]->r;
     }
-    if (rank == 0) return RRL_OK;
-    rrl_tensor us = p->a->layers[layer].us[module];
-    us.cols = rrl_round16(rank);
-    const rrl_batch b = rrl_batch_rows(&p->f->batch, first, x.rows);
-    const rrl_lora_args args = {
-        .modules = p->a->modules, .dropout = p->f->dropout, .module = (uint32_t)index, .n_modules = p->f->n_adapters};
-    return p->ops->lora(p->d, y, rrl_tensor_rows(us, first, x.rows), x, &b, &args);
+    return rank;
 }
 
-/* y = x w^T + bias, then the adapters' part on top. */
-static rrl_status project(pass *p, int32_t layer, int module, rrl_tensor y, rrl_tensor x, int64_t first) {
+/* The adapters' part of y = W x of a group on top, for rows from `first` on; us stays. */
+static rrl_status adapt(pass *p, int32_t layer, const group *g, const rrl_tensor *y, rrl_tensor x, int64_t first) {
+    const rrl_batch b = rrl_batch_rows(&p->f->batch, first, x.rows);
+    rrl_lora_product products[RRL_MOST_PRODUCTS];
+    int32_t n = 0, widest = 0;
+    for (int i = 0; i < g->n; i++) {
+        const int32_t index = layer * RRL_MODULES + g->module[i];
+        const rrl_lora **modules = p->a->modules + n * p->f->n_adapters;
+        const int32_t rank = list_modules(p, modules, index);
+        if (rank == 0) continue;
+        if (rank > widest) widest = rank;
+        products[n++] = (rrl_lora_product){y[i], p->a->layers[layer].us[g->module[i]],
+                                           {.modules = modules, .dropout = p->f->dropout, .module = (uint32_t)index,
+                                            .n_modules = p->f->n_adapters}};
+    }
+    for (int32_t i = 0; i < n; i++) {
+        products[i].u.cols = rrl_round16(widest);
+        products[i].u = rrl_tensor_rows(products[i].u, first, x.rows);
+    }
+    return n == 0 ? RRL_OK : p->ops->lora(p->d, x, &b, products, n);
+}
+
+/* y = x w^T + bias of a group, then the adapters' part on top. */
+static rrl_status project(pass *p, int32_t layer, const group *g, const rrl_tensor *y, rrl_tensor x, int64_t first) {
     const rrl_layer *weights = &p->m->layers[layer];
-    RRL_TRY(p->ops->linear(p->d, y, x, weights->weight[module], weights->bias[module]));
-    return adapt(p, layer, module, y, x, first);
+    rrl_product products[RRL_MOST_PRODUCTS];
+    for (int i = 0; i < g->n; i++)
+        products[i] = (rrl_product){y[i], weights->weight[g->module[i]], weights->bias[g->module[i]]};
+    RRL_TRY(p->ops->linear(p->d, x, products, g->n));
+    return adapt(p, layer, g, y, x, first);
 }
 
 static rrl_status attend(pass *p, int32_t layer) {
@@ -120,9 +155,7 @@ static rrl_status attend(pass *p, int32_t layer) {
     const rrl_batch *b = &p->f->batch;
     const int32_t cache = p->f->pool->n_layers == 1 ? 0 : layer;
     RRL_TRY(p->ops->rms_norm(p->d, l->h, l->x, p->m->layers[layer].norm_in, c->rms_eps));
-    RRL_TRY(project(p, layer, RRL_MODULE_Q, l->q, l->h, 0));
-    RRL_TRY(project(p, layer, RRL_MODULE_K, l->k, l->h, 0));
-    RRL_TRY(project(p, layer, RRL_MODULE_V, l->v, l->h, 0));
+    RRL_TRY(project(p, layer, &INPUT, (rrl_tensor[]){l->q, l->k, l->v}, l->h, 0));
     RRL_TRY(p->ops->rope(p->d, l->q, c->heads, c->head_dim, b, p->m->rope_cos, p->m->rope_sin, false));
     RRL_TRY(p->ops->rope(p->d, l->k, c->kv_heads, c->head_dim, b, p->m->rope_cos, p->m->rope_sin, false));
     RRL_TRY(p->ops->round(p->d, l->k, p->d->kv_dtype));
@@ -130,7 +163,7 @@ static rrl_status attend(pass *p, int32_t layer) {
     RRL_TRY(p->ops->kv_write(p->d, p->f->pool, cache, l->k, l->v, &p->f->writes));
     RRL_TRY(p->ops->attention(p->d, l->attended, l->lse, l->q, c->heads, p->f->pool, cache, &p->f->table, b,
                               1.0f / sqrtf((float)c->head_dim)));
-    RRL_TRY(project(p, layer, RRL_MODULE_O, l->mid, l->attended, 0));
+    RRL_TRY(project(p, layer, &OUTPUT, &l->mid, l->attended, 0));
     return p->ops->add(p->d, l->mid, l->x); /* into the new buffer, so that x is kept: addition commutes */
 }
 
@@ -141,8 +174,7 @@ static rrl_status gates(pass *p, int32_t layer, int64_t first, int64_t n) {
     const rrl_tensor gate = rrl_block_of(p->a, layer, l->gate, first, n);
     const rrl_tensor up = rrl_block_of(p->a, layer, l->up, first, n);
     RRL_TRY(p->ops->rms_norm(p->d, h2, mid, p->m->layers[layer].norm_post, p->m->config.rms_eps));
-    RRL_TRY(project(p, layer, RRL_MODULE_GATE, gate, h2, first));
-    RRL_TRY(project(p, layer, RRL_MODULE_UP, up, h2, first));
+    RRL_TRY(project(p, layer, &GATES, (rrl_tensor[]){gate, up}, h2, first));
     return p->ops->swiglu(p->d, rrl_tensor_rows(l->act, 0, n), gate, up);
 }
 
@@ -152,8 +184,8 @@ static rrl_status feed_forward(pass *p, int32_t layer, rrl_tensor out) {
     for (int64_t first = 0; first < rows; first += block) {
         const int64_t n = rows - first < block ? rows - first : block;
         RRL_TRY(gates(p, layer, first, n));
-        RRL_TRY(project(p, layer, RRL_MODULE_DOWN, rrl_tensor_rows(out, first, n), rrl_tensor_rows(l->act, 0, n),
-                        first));
+        const rrl_tensor block_out = rrl_tensor_rows(out, first, n);
+        RRL_TRY(project(p, layer, &DOWN, &block_out, rrl_tensor_rows(l->act, 0, n), first));
     }
     return p->ops->add(p->d, out, l->mid);
 }
@@ -163,7 +195,7 @@ static rrl_status reserve_modules(rrl_activations *a, int32_t n) {
     free(a->modules);
     a->modules = NULL;
     a->n_modules = 0;
-    RRL_TRY(rrl_alloc(&a->modules, (size_t)n, sizeof *a->modules, "adapter list"));
+    RRL_TRY(rrl_alloc(&a->modules, (size_t)n, RRL_MOST_PRODUCTS * sizeof *a->modules, "adapter list"));
     a->n_modules = n;
     return RRL_OK;
 }
@@ -190,7 +222,7 @@ rrl_status rrl_forward_gates(rrl_activations *a, rrl_model *m, const rrl_forward
     const int64_t n = scratch.rows;
     pass p = {a, m, f, m->device, m->device->ops};
     RRL_TRY(gates(&p, layer, first, n));
-    return adapt(&p, layer, RRL_MODULE_DOWN, scratch, rrl_tensor_rows(a->layers[layer].act, 0, n), first);
+    return adapt(&p, layer, &DOWN, &scratch, rrl_tensor_rows(a->layers[layer].act, 0, n), first);
 }
 
 /* --- workspace */
@@ -262,5 +294,5 @@ rrl_status rrl_model_logits(rrl_model *m, rrl_workspace *w, rrl_tensor logits, r
     rrl_tensor chosen = w->a.layers[0].mid; /* free once the pass is over */
     chosen.rows = logits.rows;
     RRL_TRY(m->device->ops->gather(m->device, chosen, hidden, row));
-    return m->device->ops->linear(m->device, logits, chosen, m->head, NULL);
+    return m->device->ops->linear(m->device, chosen, &(rrl_product){logits, m->head, NULL}, 1);
 }

@@ -29,7 +29,7 @@ typedef struct {
     int64_t block;            /* rows of a block */
     rrl_tensor last;          /* [hidden] residual after the last layer */
     rrl_tensor hidden;        /* [hidden] its norm */
-    const rrl_lora **modules; /* [n_adapters] host scratch of one lora call */
+    const rrl_lora **modules; /* [RRL_MOST_PRODUCTS, n_adapters] host scratch of one lora call */
     int32_t n_modules;
 } rrl_activations;
 

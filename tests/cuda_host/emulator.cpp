@@ -48,8 +48,9 @@ alignas(128) static unsigned char shared[SHARED_BYTES + 128];
 
 static void die(const char *what) {
     static const char *const NAMES[] = {"running", "at the barrier", "at the shuffle", "done"};
-    fprintf(stderr, "emulator: %s: %s, block (%u,%u) of (%u,%u), thread %d\n", kernel_name, what, emulated.block.x,
-            emulated.block.y, emulated.blocks.x, emulated.blocks.y, current ? (int)(current - threads) : -1);
+    fprintf(stderr, "emulator: %s: %s, block (%u,%u,%u) of (%u,%u,%u), thread %d\n", kernel_name, what,
+            emulated.block.x, emulated.block.y, emulated.block.z, emulated.blocks.x, emulated.blocks.y, emulated.blocks.z,
+            current ? (int)(current - threads) : -1);
     for (int i = 0; i < n_threads; ++i)
         if (i == 0 || threads[i].where != threads[i - 1].where || threads[i].line != threads[i - 1].line)
             fprintf(stderr, "  from thread %d on: %s of line %d\n", i, NAMES[threads[i].where], threads[i].line);
@@ -152,15 +153,16 @@ void emulated_run(const char *name, dim3 blocks, unsigned n, size_t shared_bytes
     n_threads = (int)n;
     emulated.blocks = blocks;
     emulated.threads = dim3(n);
-    if (n < 1 || n > MOST_THREADS || blocks.y > 65535 || blocks.z != 1 || shared_bytes > SHARED_BYTES)
+    if (n < 1 || n > MOST_THREADS || blocks.y > 65535 || blocks.z > 65535 || shared_bytes > SHARED_BYTES)
         die("a launch that no GPU can make");
     for (unsigned i = 0; i < n; ++i)
         if (!threads[i].f) threads[i].f = fiber_new();
     ASAN_UNPOISON_MEMORY_REGION(shared, sizeof shared);
     ASAN_POISON_MEMORY_REGION(shared + (shared_bytes + 7) / 8 * 8, sizeof shared - (shared_bytes + 7) / 8 * 8);
     memory_open(true);
-    for (emulated.block.y = 0; emulated.block.y < blocks.y; ++emulated.block.y)
-        for (emulated.block.x = 0; emulated.block.x < blocks.x; ++emulated.block.x) run_block(shared_bytes);
+    for (emulated.block.z = 0; emulated.block.z < blocks.z; ++emulated.block.z)
+        for (emulated.block.y = 0; emulated.block.y < blocks.y; ++emulated.block.y)
+            for (emulated.block.x = 0; emulated.block.x < blocks.x; ++emulated.block.x) run_block(shared_bytes);
     memory_open(false);
     launches++;
 }

@@ -71,12 +71,15 @@ static rrl_status rounded(rrl_bf16_rows *out, rrl_device *d, rrl_tensor x) {
     return RRL_OK;
 }
 
-static rrl_status linear(rrl_device *d, rrl_tensor y, rrl_tensor x, const rrl_weight *w, const float *bias) {
+static rrl_status linear(rrl_device *d, rrl_tensor x, const rrl_product *products, int32_t n) {
     rrl_bf16_rows rows;
-    const rrl_bf16_weight tiles = tiles_of(w);
-    RRL_TRY(check(x.cols == w->k && y.cols == w->n && x.rows == y.rows, "linear's input or output"));
+    for (int32_t i = 0; i < n; ++i) RRL_TRY(check(rrl_product_fits(&products[i], x), "linear's input or output"));
     RRL_TRY(rounded(&rows, d, x));
-    rrl_bf16_gemm(engine_of(d), (rrl_bf16_target){.y = y.data, .ld = y.cols, .bias = bias}, &rows, &tiles);
+    for (int32_t i = 0; i < n; ++i) {
+        const rrl_product *p = &products[i];
+        const rrl_bf16_weight tiles = tiles_of(p->w);
+        rrl_bf16_gemm(engine_of(d), (rrl_bf16_target){.y = p->y.data, .ld = p->y.cols, .bias = p->bias}, &rows, &tiles);
+    }
     return RRL_OK;
 }
 

@@ -137,19 +137,24 @@ static void linear(rrl_device *d, const rrl_linear_job *j) {
     run_linear(d, j, units, (double)j->x.rows * (double)j->w->n * (double)j->w->k);
 }
 
-static rrl_status op_linear(rrl_device *d, rrl_tensor y, rrl_tensor x, const rrl_weight *w,
-                            const float *bias) {
-    RRL_TRY(check(x.cols == w->k && y.cols == w->n && x.rows == y.rows, "linear's input or output"));
-    linear(d, &(rrl_linear_job){.y = y, .x = x, .w = w, .bias = bias, .chunk = LINEAR_CHUNK});
+static rrl_status op_linear(rrl_device *d, rrl_tensor x, const rrl_product *products, int32_t n) {
+    for (int32_t i = 0; i < n; ++i) {
+        const rrl_product *p = &products[i];
+        RRL_TRY(check(rrl_product_fits(p, x), "linear's input or output"));
+        linear(d, &(rrl_linear_job){.y = p->y, .x = x, .w = p->w, .bias = p->bias, .chunk = LINEAR_CHUNK});
+    }
     return RRL_OK;
 }
 
-static rrl_status op_lora(rrl_device *d, rrl_tensor y, rrl_tensor u, rrl_tensor x, const rrl_batch *b,
-                          const rrl_lora_args *args) {
-    RRL_TRY(check(x.rows == y.rows && u.rows == y.rows && x.rows == b->n_rows, "lora's rows"));
-    rrl_lora_job job = {y, u, x, b, args};
-    double work = (double)x.rows * (double)(x.cols + y.cols) * 16;
-    run_lora(d, &job, blocks_of(x.rows, RRL_ROW_BLOCK), work);
+static rrl_status op_lora(rrl_device *d, rrl_tensor x, const rrl_batch *b, const rrl_lora_product *products,
+                          int32_t n) {
+    for (int32_t i = 0; i < n; ++i) {
+        const rrl_lora_product *p = &products[i];
+        RRL_TRY(check(x.rows == p->y.rows && p->u.rows == x.rows && x.rows == b->n_rows, "lora's rows"));
+        rrl_lora_job job = {p->y, p->u, x, b, &p->args};
+        double work = (double)x.rows * (double)(x.cols + p->y.cols) * 16;
+        run_lora(d, &job, blocks_of(x.rows, RRL_ROW_BLOCK), work);
+    }
     return RRL_OK;
 }
 

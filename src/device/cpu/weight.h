@@ -20,6 +20,10 @@ static inline int64_t rrl_panels(int64_t n) {
     return (n + RRL_PANEL - 1) / RRL_PANEL;
 }
 
+static inline bool rrl_product_fits(const rrl_product *p, rrl_tensor x) {
+    return x.cols == p->w->k && p->y.cols == p->w->n && x.rows == p->y.rows;
+}
+
 static inline float rrl_packed_at(const rrl_weight *w, int64_t n, int64_t k) {
     return w->panels[(n / RRL_PANEL * w->k + k) * RRL_PANEL + n % RRL_PANEL];
 }

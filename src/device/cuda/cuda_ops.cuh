@@ -35,15 +35,14 @@ rrl_status rrl_cuda_attention_backward(rrl_device *d, rrl_tensor dq, rrl_tensor 
                                        float scale);
 
 /* lora.cu */
-rrl_status rrl_cuda_lora(rrl_device *d, rrl_tensor y, rrl_tensor u, rrl_tensor x, const rrl_batch *b,
-                         const rrl_lora_args *args);
+rrl_status rrl_cuda_lora(rrl_device *d, rrl_tensor x, const rrl_batch *b, const rrl_lora_product *products, int32_t n);
 rrl_status rrl_cuda_lora_backward(rrl_device *d, float *da, float *db, rrl_tensor dx, rrl_tensor du, rrl_tensor dy,
                                   rrl_tensor x, rrl_tensor us, const rrl_lora *m, const rrl_batch *b,
                                   const rrl_lora_args *args);
 rrl_status rrl_cuda_lora_pack(rrl_device *d, const rrl_lora *m);
 
 /* products.cu */
-rrl_status rrl_cuda_linear(rrl_device *d, rrl_tensor y, rrl_tensor x, const rrl_weight *w, const float *bias);
+rrl_status rrl_cuda_linear(rrl_device *d, rrl_tensor x, const rrl_product *products, int32_t n);
 rrl_status rrl_cuda_linear_backward(rrl_device *d, rrl_tensor dx, rrl_tensor dy, const rrl_weight *w, bool accumulate);
 
 /* vocab.cu */

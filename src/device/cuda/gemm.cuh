@@ -17,11 +17,12 @@ typedef struct {
     int64_t first, count;
     bool turned, accumulate;
     const float *bias; /* NULL = 0 */
-} rrl_product;
+} rrl_cuda_gemm;
 
-/** By cuBLASLt or, under RRL_DETERMINISM_EXACT, by the kernel below (products.cu). */
-rrl_status rrl_cuda_product(rrl_cuda *c, const rrl_product *p);
-/** In the CPU's order of sums: f32-asc, or bf16-tile on a bf16 device (gemm.cu). */
-rrl_status rrl_cuda_gemm_exact(const rrl_cuda *c, const rrl_product *p);
+/** n <= RRL_MOST_PRODUCTS products of one x; all but y, ldy, w, first, count and bias is the same in each, and all are
+ *  forward where n > 1. By cuBLASLt or, under RRL_DETERMINISM_EXACT, by the kernel below (products.cu). */
+rrl_status rrl_cuda_products(rrl_cuda *c, const rrl_cuda_gemm *p, int n);
+/** In the CPU's order of sums, one launch: f32-asc, or bf16-tile on a bf16 device (gemm.cu). */
+rrl_status rrl_cuda_gemm_exact(const rrl_cuda *c, const rrl_cuda_gemm *p, int n);
 
 #endif

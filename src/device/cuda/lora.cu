@@ -6,26 +6,35 @@
  * fixed order: one chain of thousands of numbers is slow where few rows decode. */
 #include "device/cuda/cuda_ops.cuh"
 
-constexpr int ROWS = 8, DOWN_STEP = 256, TABLE = 64;
+constexpr int ROWS = 8, DOWN_STEP = 256, TABLE = 48; /* TABLE: a kernel's arguments are at most 4 KiB */
 
 /* One module of one adapter, as the kernels use it. */
 typedef struct {
     const float *down; /* [k, ld]: column c is what row c of A is in forward */
     const float *up;   /* [r, n] */
-    int32_t ld, r;     /* r 0 = this adapter has no such module */
+    int16_t ld, r;     /* r 0 = this adapter has no such module */
     float scale;
 } side;
 
-/* Sides of adapters [first, first + TABLE), which travel as a kernel's argument: no transfer, and a captured graph
- * keeps them. */
+/* One module of adapters [first, first + n). */
+typedef struct {
+    rrl_tensor y, u;
+    uint32_t key; /* of its dropout: module + 65536 * iteration */
+    side of[TABLE];
+} module_sides;
+
+/* The modules of a call, a layer of the grid each. They travel as a kernel's argument: no transfer, and a captured
+ * graph keeps them. */
 typedef struct {
     int32_t first, n;
-    side of[TABLE];
+    module_sides of[RRL_MOST_PRODUCTS];
 } sides;
 
-/* Keyed dropout of the module's input; threshold 0 = none. */
+static_assert(sizeof(sides) <= 3800, "with the rest, a kernel's arguments");
+
+/* Keyed dropout of a module's input; threshold 0 = none. */
 typedef struct {
-    uint32_t threshold, module; /* kept iff word >= threshold; module + 65536 * iteration */
+    uint32_t threshold; /* kept iff word >= threshold */
     float factor;
     const uint32_t *seq_key, *seq_sample;
 } mask;
@@ -37,30 +46,35 @@ typedef struct {
 static mask mask_of(const rrl_lora_args *args) {
     const rrl_dropout *d = args->dropout;
     if (!d || !(d->p > 0.0f)) return mask{};
-    return mask{(uint32_t)ceil((double)d->p * 0x1p32), args->module + 65536u * d->iteration, 1.0f / (1.0f - d->p),
-                d->seq_key, d->seq_sample};
+    return mask{(uint32_t)ceil((double)d->p * 0x1p32), 1.0f / (1.0f - d->p), d->seq_key, d->seq_sample};
+}
+
+static uint32_t mask_key(const rrl_lora_args *args) {
+    return args->module + (args->dropout ? 65536u * args->dropout->iteration : 0);
 }
 
 /* Words of elements 4 quad .. 4 quad + 3 of a row. */
-__device__ static void mask_words(uint32_t word[4], const mask *m, const row_info *b, int64_t row, int64_t quad) {
+__device__ static void mask_words(uint32_t word[4], const mask *m, uint32_t key, const row_info *b, int64_t row,
+                                  int64_t quad) {
     const int32_t s = b->row_seq[row];
-    const uint32_t counter[4] = {m->seq_sample[s], m->module, (uint32_t)b->position[row], (uint32_t)quad};
+    const uint32_t counter[4] = {m->seq_sample[s], key, (uint32_t)b->position[row], (uint32_t)quad};
     rrl_philox_block(word, counter, m->seq_key + 2 * s);
 }
 
-__device__ static float dropped(float x, const mask *m, const row_info *b, int64_t row, int64_t e) {
+__device__ static float dropped(float x, const mask *m, uint32_t key, const row_info *b, int64_t row, int64_t e) {
     uint32_t word[4];
     if (m->threshold == 0) return x;
-    mask_words(word, m, b, row, e / 4);
+    mask_words(word, m, key, b, row, e / 4);
     return x * (word[e % 4] >= m->threshold ? m->factor : 0.0f);
 }
 
-/* The side of a row; NULL = none, or of another launch (*other). */
+/* The side of a row in this layer of the grid; NULL = none, or of another launch (*other). */
 __device__ static const side *side_of(const sides *t, const row_info *b, int64_t row, bool *other) {
     const int32_t adapter = b->adapter[b->row_seq[row]];
+    const side *of = t->of[blockIdx.z].of;
     *other = adapter >= 0 && (adapter < t->first || adapter >= t->first + TABLE);
-    if (adapter < t->first || adapter >= t->first + t->n || t->of[adapter - t->first].r == 0) return NULL;
-    return &t->of[adapter - t->first];
+    if (adapter < t->first || adapter >= t->first + t->n || of[adapter - t->first].r == 0) return NULL;
+    return &of[adapter - t->first];
 }
 
 /* The end of the run of rows from `row` on that have its side. */
@@ -80,12 +94,12 @@ typedef struct {
 } down_shared;
 
 /* x of rows [row, row + n), elements [k0, k0 + len), through the mask. A thread fills four, one block of words. */
-__device__ static void load_dropped(down_shared *s, rrl_tensor x, const mask *m, const row_info *b, int64_t row, int n,
-                                    int64_t k0, int len) {
+__device__ static void load_dropped(down_shared *s, rrl_tensor x, const mask *m, uint32_t key, const row_info *b,
+                                    int64_t row, int n, int64_t k0, int len) {
     for (int i = threadIdx.x; i < n * (DOWN_STEP / 4); i += blockDim.x) {
         const int j = i / (DOWN_STEP / 4), e = i % (DOWN_STEP / 4) * 4;
         uint32_t word[4];
-        if (m->threshold && e < len) mask_words(word, m, b, row + j, (k0 + e) / 4);
+        if (m->threshold && e < len) mask_words(word, m, key, b, row + j, (k0 + e) / 4);
         for (int l = 0; l < 4 && e + l < len; ++l) {
             const float v = x.data[(row + j) * x.cols + k0 + e + l];
             s->x[j][e + l] = m->threshold == 0 ? v : v * (word[l] >= m->threshold ? m->factor : 0.0f);
@@ -93,11 +107,13 @@ __device__ static void load_dropped(down_shared *s, rrl_tensor x, const mask *m,
     }
 }
 
-/* blockDim.x = u.cols * splits; thread s * u.cols + c sums k = s, s + splits, ... of column c. */
-__global__ void down_kernel(rrl_tensor u, rrl_tensor x, const __grid_constant__ sides t,
-                            const __grid_constant__ mask drop, const __grid_constant__ row_info b) {
+/* Grid: (rows, 1, modules). blockDim.x = u.cols * splits; thread s * u.cols + c sums k = s, s + splits, ... of column c. */
+__global__ void down_kernel(rrl_tensor x, const __grid_constant__ sides t, const __grid_constant__ mask drop,
+                            const __grid_constant__ row_info b) {
     RRL_CUDA_SHARED(raw);
     down_shared *sh = (down_shared *)raw;
+    const rrl_tensor u = t.of[blockIdx.z].u;
+    const uint32_t key = t.of[blockIdx.z].key;
     const int r16 = (int)u.cols, c = threadIdx.x % r16, split = threadIdx.x / r16, splits = blockDim.x / r16;
     int64_t row = (int64_t)blockIdx.x * ROWS, next;
     const int64_t last = row + ROWS < x.rows ? row + ROWS : x.rows;
@@ -110,7 +126,7 @@ __global__ void down_kernel(rrl_tensor u, rrl_tensor x, const __grid_constant__ 
         for (int64_t k0 = 0; m && k0 < x.cols; k0 += DOWN_STEP) {
             const int len = (int)(x.cols - k0 < DOWN_STEP ? x.cols - k0 : DOWN_STEP);
             __syncthreads(); /* before x is written again */
-            load_dropped(sh, x, &drop, &b, row, n, k0, len);
+            load_dropped(sh, x, &drop, key, &b, row, n, k0, len);
             __syncthreads();
             for (int k = split; c < m->r && k < len; k += splits) {
                 const float a = m->down[(k0 + k) * m->ld + c];
@@ -133,13 +149,17 @@ __global__ void down_kernel(rrl_tensor u, rrl_tensor x, const __grid_constant__ 
     }
 }
 
-/* --- up: forward y continues as a chain over c; backward dx += mask(chain from 0). Grid: (columns, rows) */
+/* --- up: forward y continues as a chain over c; backward dx += mask(chain from 0). Grid: (columns, rows,
+ * modules) */
 
 template <bool BACKWARD>
-__global__ void up_kernel(rrl_tensor y, rrl_tensor u, const __grid_constant__ sides t,
-                          const __grid_constant__ mask drop, const __grid_constant__ row_info b) {
+__global__ void up_kernel(const __grid_constant__ sides t, const __grid_constant__ mask drop,
+                          const __grid_constant__ row_info b) {
     RRL_CUDA_SHARED(raw);
     float *us = (float *)raw; /* [ROWS][r16] */
+    const rrl_tensor y = t.of[blockIdx.z].y, u = t.of[blockIdx.z].u;
+    const uint32_t key = t.of[blockIdx.z].key;
+    if ((int64_t)blockIdx.x * blockDim.x >= y.cols) return; /* another module is wider */
     const int r16 = (int)u.cols;
     const int64_t n = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     int64_t row = (int64_t)blockIdx.y * ROWS, next;
@@ -167,7 +187,7 @@ __global__ void up_kernel(rrl_tensor y, rrl_tensor u, const __grid_constant__ si
         for (int j = 0; j < ROWS; ++j) {
             if (j >= count) continue;
             float *to = &y.data[(row + j) * y.cols + n];
-            *to = BACKWARD ? *to + dropped(acc[j], &drop, &b, row + j, n) : acc[j];
+            *to = BACKWARD ? *to + dropped(acc[j], &drop, key, &b, row + j, n) : acc[j];
         }
     }
 }
@@ -183,7 +203,7 @@ typedef struct {
 
 /* Grid: (columns of x, ranks); a thread has one column and OUTER_OWN ranks. */
 __global__ void outer_kernel(float *out, int64_t out_c, int64_t out_j, rrl_tensor u, rrl_tensor x, int32_t r,
-                             const __grid_constant__ mask drop, const __grid_constant__ row_info b) {
+                             const __grid_constant__ mask drop, uint32_t key, const __grid_constant__ row_info b) {
     RRL_CUDA_SHARED(raw);
     outer_shared *s = (outer_shared *)raw;
     const int64_t j0 = (int64_t)blockIdx.x * OUTER_COLS, c0 = (int64_t)blockIdx.y * OUTER_RANK;
@@ -198,7 +218,7 @@ __global__ void outer_kernel(float *out, int64_t out_c, int64_t out_j, rrl_tenso
         for (int i = threadIdx.x; i < n * OUTER_COLS; i += blockDim.x) {
             const int64_t row = row0 + i / OUTER_COLS, j = j0 + i % OUTER_COLS;
             s->x[i / OUTER_COLS][i % OUTER_COLS] =
-                j < x.cols ? dropped(x.data[row * x.cols + j], &drop, &b, row, j) : 0.0f;
+                j < x.cols ? dropped(x.data[row * x.cols + j], &drop, key, &b, row, j) : 0.0f;
         }
         for (int i = threadIdx.x; i < n * OUTER_RANK; i += blockDim.x) {
             const int64_t c = c0 + i % OUTER_RANK;
@@ -223,37 +243,52 @@ static row_info info_of(const rrl_batch *b) {
     return row_info{b->row_seq, b->adapter, b->position};
 }
 
-static rrl_status launch_down(const rrl_cuda *c, rrl_tensor u, rrl_tensor x, const sides *t, const mask *m,
-                              const rrl_batch *b) {
-    const unsigned r16 = (unsigned)u.cols;
+static rrl_status launch_down(const rrl_cuda *c, rrl_tensor x, const sides *t, int n, const mask *m, const rrl_batch *b) {
+    const unsigned r16 = (unsigned)t->of[0].u.cols;
     const unsigned splits = c->determinism == RRL_DETERMINISM_EXACT ? 1 : RRL_CUDA_THREADS / r16;
-    return RRL_LAUNCH(c, down_kernel, dim3((unsigned)rrl_blocks(x.rows, ROWS)), r16 * splits, sizeof(down_shared), u, x,
-                      *t, *m, info_of(b));
+    return RRL_LAUNCH(c, down_kernel, dim3((unsigned)rrl_blocks(x.rows, ROWS), 1, (unsigned)n), r16 * splits,
+                      sizeof(down_shared), x, *t, *m, info_of(b));
 }
 
 template <bool BACKWARD>
-static rrl_status launch_up(const rrl_cuda *c, rrl_tensor y, rrl_tensor u, const sides *t, const mask *m,
-                            const rrl_batch *b) {
-    const dim3 grid((unsigned)rrl_blocks(y.cols, RRL_CUDA_THREADS), (unsigned)rrl_blocks(y.rows, ROWS));
-    return RRL_LAUNCH(c, up_kernel<BACKWARD>, grid, RRL_CUDA_THREADS, ROWS * (size_t)u.cols * sizeof(float), y, u, *t,
+static rrl_status launch_up(const rrl_cuda *c, const sides *t, int n, const mask *m, const rrl_batch *b) {
+    int64_t widest = 0;
+    for (int i = 0; i < n; i++) widest = t->of[i].y.cols > widest ? t->of[i].y.cols : widest;
+    const dim3 grid((unsigned)rrl_blocks(widest, RRL_CUDA_THREADS), (unsigned)rrl_blocks(t->of[0].y.rows, ROWS),
+                    (unsigned)n);
+    return RRL_LAUNCH(c, up_kernel<BACKWARD>, grid, RRL_CUDA_THREADS, ROWS * (size_t)t->of[0].u.cols * sizeof(float), *t,
                       *m, info_of(b));
 }
 
+/* One module of adapters [first, first + count). */
+static void list_sides(module_sides *to, const rrl_lora_product *p, int32_t first, int32_t count) {
+    to->y = p->y;
+    to->u = p->u;
+    to->key = mask_key(&p->args);
+    for (int32_t i = 0; i < count; ++i) {
+        const rrl_lora *m = p->args.modules[first + i];
+        to->of[i] = m ? side{m->a_t, m->b_t, (int16_t)(rrl_blocks(m->r, RRL_LANES) * RRL_LANES), (int16_t)m->r, m->scale}
+                      : side{};
+    }
+}
+
 /* Which adapters the batch names lies in device memory: a launch for every TABLE that it may name. */
-rrl_status rrl_cuda_lora(rrl_device *d, rrl_tensor y, rrl_tensor u, rrl_tensor x, const rrl_batch *b,
-                         const rrl_lora_args *args) {
+rrl_status rrl_cuda_lora(rrl_device *d, rrl_tensor x, const rrl_batch *b, const rrl_lora_product *products, int32_t n) {
     const rrl_cuda *c = rrl_cuda_of(d);
-    const mask drop = mask_of(args);
-    RRL_TRY(rrl_cuda_check(x.rows == y.rows && u.rows == y.rows && x.rows == b->n_rows, "lora's rows"));
-    RRL_TRY(rrl_cuda_check(u.cols <= RRL_MAX_LORA_RANK && u.cols % RRL_LANES == 0, "lora's rank"));
-    for (int32_t first = 0; first == 0 || first < args->n_modules; first += TABLE) {
-        sides t = {first, args->n_modules - first < TABLE ? args->n_modules - first : TABLE, {}};
-        for (int32_t i = 0; i < t.n; ++i) {
-            const rrl_lora *m = args->modules[first + i];
-            if (m) t.of[i] = side{m->a_t, m->b_t, (m->r + RRL_LANES - 1) / RRL_LANES * RRL_LANES, m->r, m->scale};
-        }
-        RRL_TRY(launch_down(c, u, x, &t, &drop, b));
-        RRL_TRY(launch_up<false>(c, y, u, &t, &drop, b));
+    const int32_t n_adapters = n > 0 ? products[0].args.n_modules : 0;
+    RRL_TRY(rrl_cuda_check(n >= 1 && n <= RRL_MOST_PRODUCTS, "lora's list of modules"));
+    const mask drop = mask_of(&products[0].args);
+    for (int32_t i = 0; i < n; ++i) {
+        const rrl_tensor y = products[i].y, u = products[i].u;
+        RRL_TRY(rrl_cuda_check(x.rows == y.rows && u.rows == y.rows && x.rows == b->n_rows, "lora's rows"));
+        RRL_TRY(rrl_cuda_check(u.cols <= RRL_MAX_LORA_RANK && u.cols % RRL_LANES == 0 && u.cols == products[0].u.cols,
+                               "lora's rank"));
+    }
+    for (int32_t first = 0; first == 0 || first < n_adapters; first += TABLE) {
+        sides t = {first, n_adapters - first < TABLE ? n_adapters - first : TABLE, {}};
+        for (int32_t i = 0; i < n; ++i) list_sides(&t.of[i], &products[i], first, t.n);
+        RRL_TRY(launch_down(c, x, &t, n, &drop, b));
+        RRL_TRY(launch_up<false>(c, &t, n, &drop, b));
     }
     return RRL_OK;
 }
@@ -263,20 +298,22 @@ rrl_status rrl_cuda_lora_backward(rrl_device *d, float *da, float *db, rrl_tenso
                                   const rrl_lora_args *args) {
     const rrl_cuda *c = rrl_cuda_of(d);
     const mask drop = mask_of(args), none = mask{};
+    const uint32_t key = mask_key(args);
     const unsigned ranks = (unsigned)rrl_blocks(m->r, OUTER_RANK);
     sides t = {0, 1, {}};
-    t.of[0] = side{m->b, m->a, m->r, m->r, m->scale};
+    t.of[0] = module_sides{dx, du, key, {}};
+    t.of[0].of[0] = side{m->b, m->a, (int16_t)m->r, (int16_t)m->r, m->scale};
     RRL_TRY(rrl_cuda_check(x.cols == m->k && dy.cols == m->n && rrl_same_shape(dx, x) && dy.rows == x.rows,
                            "lora_backward's rows"));
     RRL_TRY(rrl_cuda_check(rrl_same_shape(du, us) && du.cols >= m->r && du.rows == x.rows &&
                                du.cols <= RRL_MAX_LORA_RANK && du.cols % RRL_LANES == 0,
                            "lora_backward's rank"));
-    RRL_TRY(launch_down(c, du, dy, &t, &none, b));
-    RRL_TRY(launch_up<true>(c, dx, du, &t, &drop, b));
+    RRL_TRY(launch_down(c, dy, &t, 1, &none, b));
+    RRL_TRY(launch_up<true>(c, &t, 1, &drop, b));
     RRL_TRY(RRL_LAUNCH(c, outer_kernel, dim3((unsigned)rrl_blocks(m->k, OUTER_COLS), ranks), RRL_CUDA_THREADS,
-                       sizeof(outer_shared), da, (int64_t)m->k, (int64_t)1, du, x, m->r, drop, info_of(b)));
+                       sizeof(outer_shared), da, (int64_t)m->k, (int64_t)1, du, x, m->r, drop, key, info_of(b)));
     return RRL_LAUNCH(c, outer_kernel, dim3((unsigned)rrl_blocks(m->n, OUTER_COLS), ranks), RRL_CUDA_THREADS,
-                      sizeof(outer_shared), db, (int64_t)1, (int64_t)m->r, us, dy, m->r, none, info_of(b));
+                      sizeof(outer_shared), db, (int64_t)1, (int64_t)m->r, us, dy, m->r, none, key, info_of(b));
 }
 
 __global__ void pack_kernel(rrl_lora m, int32_t r16) {

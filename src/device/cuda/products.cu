@@ -12,7 +12,7 @@ __global__ void round_rows_kernel(uint16_t *to, const float *x, int64_t ldx, int
 }
 
 /* One call of cuBLASLt. */
-static rrl_status multiply(const rrl_cuda *c, const rrl_product *p, const void *x, int64_t ldx, int64_t row0,
+static rrl_status multiply(const rrl_cuda *c, const rrl_cuda_gemm *p, const void *x, int64_t ldx, int64_t row0,
                            int64_t rows) {
     const int64_t k = p->w->k;
     const size_t width = c->dtype == RRL_BF16 ? 2 : 4;
@@ -33,31 +33,38 @@ static rrl_status multiply(const rrl_cuda *c, const rrl_product *p, const void *
     return rrl_blaslt_multiply(c->blaslt, &q, c->stream);
 }
 
-rrl_status rrl_cuda_product(rrl_cuda *c, const rrl_product *p) {
+rrl_status rrl_cuda_products(rrl_cuda *c, const rrl_cuda_gemm *p, int n) {
     if (p->rows == 0) return RRL_OK;
-    if (!c->blaslt) return rrl_cuda_gemm_exact(c, p);
-    if (c->dtype == RRL_F32) return multiply(c, p, p->x, p->ldx, 0, p->rows);
+    if (!c->blaslt) return rrl_cuda_gemm_exact(c, p, n);
+    for (int i = 0; c->dtype == RRL_F32 && i < n; i++) RRL_TRY(multiply(c, &p[i], p->x, p->ldx, 0, p->rows));
+    if (c->dtype == RRL_F32) return RRL_OK;
     const int64_t cols = p->turned ? p->count : p->w->k;
     const int64_t ld = (cols + 7) / 8 * 8; /* 16 bytes: what the fast algorithms ask of a row */
     const int64_t most = (int64_t)(rrl_cuda_front_bytes(c) / 2) / ld;
     RRL_TRY(rrl_cuda_check(most > 0, "a product's input (beyond the working room)"));
     for (int64_t row = 0; row < p->rows; row += most) {
-        const int64_t n = p->rows - row < most ? p->rows - row : most;
-        RRL_TRY(RRL_LAUNCH(c, round_rows_kernel, rrl_cuda_grid(n * cols), RRL_CUDA_THREADS, 0, (uint16_t *)c->room,
-                           p->x + row * p->ldx, p->ldx, n, cols, ld));
-        RRL_TRY(multiply(c, p, c->room, ld, row, n));
+        const int64_t rows = p->rows - row < most ? p->rows - row : most;
+        RRL_TRY(RRL_LAUNCH(c, round_rows_kernel, rrl_cuda_grid(rows * cols), RRL_CUDA_THREADS, 0, (uint16_t *)c->room,
+                           p->x + row * p->ldx, p->ldx, rows, cols, ld));
+        for (int i = 0; i < n; i++) RRL_TRY(multiply(c, &p[i], c->room, ld, row, rows));
     }
     return RRL_OK;
 }
 
-rrl_status rrl_cuda_linear(rrl_device *d, rrl_tensor y, rrl_tensor x, const rrl_weight *w, const float *bias) {
-    RRL_TRY(rrl_cuda_check(x.cols == w->k && y.cols == w->n && x.rows == y.rows, "linear's input or output"));
-    const rrl_product p = {y.data, y.cols, x.data, x.cols, x.rows, w, 0, w->n, false, false, bias};
-    return rrl_cuda_product(rrl_cuda_of(d), &p);
+rrl_status rrl_cuda_linear(rrl_device *d, rrl_tensor x, const rrl_product *products, int32_t n) {
+    rrl_cuda_gemm g[RRL_MOST_PRODUCTS];
+    RRL_TRY(rrl_cuda_check(n <= RRL_MOST_PRODUCTS, "linear's list of products"));
+    for (int32_t i = 0; i < n; i++) {
+        const rrl_product *p = &products[i];
+        RRL_TRY(rrl_cuda_check(x.cols == p->w->k && p->y.cols == p->w->n && x.rows == p->y.rows,
+                               "linear's input or output"));
+        g[i] = rrl_cuda_gemm{p->y.data, p->y.cols, x.data, x.cols, x.rows, p->w, 0, p->w->n, false, false, p->bias};
+    }
+    return rrl_cuda_products(rrl_cuda_of(d), g, n);
 }
 
 rrl_status rrl_cuda_linear_backward(rrl_device *d, rrl_tensor dx, rrl_tensor dy, const rrl_weight *w, bool accumulate) {
     RRL_TRY(rrl_cuda_check(dx.cols == w->k && dy.cols == w->n && dx.rows == dy.rows, "linear_backward's operands"));
-    const rrl_product p = {dx.data, dx.cols, dy.data, dy.cols, dx.rows, w, 0, w->n, true, accumulate, NULL};
-    return rrl_cuda_product(rrl_cuda_of(d), &p);
+    const rrl_cuda_gemm g = {dx.data, dx.cols, dy.data, dy.cols, dx.rows, w, 0, w->n, true, accumulate, NULL};
+    return rrl_cuda_products(rrl_cuda_of(d), &g, 1);
 }

@@ -36,9 +36,9 @@ __global__ void score_end_kernel(float *logp, float *lse, float *entropy, const 
 }
 
 /* The product of rows x with ids [v0, v0 + n), into the scratch. */
-static rrl_product logits_of(rrl_tensor x, int64_t row, int64_t rows, const rrl_weight *w, int64_t v0, int64_t n,
+static rrl_cuda_gemm logits_of(rrl_tensor x, int64_t row, int64_t rows, const rrl_weight *w, int64_t v0, int64_t n,
                              float *scratch) {
-    return rrl_product{scratch, RRL_VOCAB_BLOCK, x.data + row * x.cols, x.cols, rows, w, v0, n, false, false, NULL};
+    return rrl_cuda_gemm{scratch, RRL_VOCAB_BLOCK, x.data + row * x.cols, x.cols, rows, w, v0, n, false, false, NULL};
 }
 
 static int64_t block_size(const rrl_weight *w, int64_t v0) {
@@ -62,8 +62,8 @@ rrl_status rrl_cuda_lm_score(rrl_device *d, float *logp, float *lse, float *entr
         const dim3 grid((unsigned)rrl_blocks(rows * RRL_LANES, RRL_CUDA_THREADS));
         for (int64_t v0 = 0; v0 < w->n; v0 += RRL_VOCAB_BLOCK) {
             const int64_t n = block_size(w, v0);
-            const rrl_product p = logits_of(x, row, rows, w, v0, n, scratch.data);
-            RRL_TRY(rrl_cuda_product(c, &p));
+            const rrl_cuda_gemm p = logits_of(x, row, rows, w, v0, n, scratch.data);
+            RRL_TRY(rrl_cuda_products(c, &p, 1));
             RRL_TRY(RRL_LAUNCH(c, score_kernel, grid, RRL_CUDA_THREADS, 0, state, scratch.data, rows, v0, (int)n,
                                target + row, temperature + row));
         }
@@ -91,13 +91,13 @@ rrl_status rrl_cuda_lm_backward(rrl_device *d, rrl_tensor dx, rrl_tensor x, cons
     RRL_TRY(rrl_cuda_check(scratch.rows >= x.rows && scratch.cols == RRL_VOCAB_BLOCK, "lm_backward's scratch"));
     for (int64_t v0 = 0; v0 < w->n; v0 += RRL_VOCAB_BLOCK) {
         const int64_t n = block_size(w, v0);
-        const rrl_product logits = logits_of(x, 0, x.rows, w, v0, n, scratch.data);
-        const rrl_product back = {dx.data, dx.cols, scratch.data, RRL_VOCAB_BLOCK, x.rows, w,
+        const rrl_cuda_gemm logits = logits_of(x, 0, x.rows, w, v0, n, scratch.data);
+        const rrl_cuda_gemm back = {dx.data, dx.cols, scratch.data, RRL_VOCAB_BLOCK, x.rows, w,
                                   v0,      n,       true,         v0 > 0,          NULL};
-        RRL_TRY(rrl_cuda_product(c, &logits));
+        RRL_TRY(rrl_cuda_products(c, &logits, 1));
         RRL_TRY(RRL_LAUNCH(c, dlogits_kernel, rrl_cuda_grid(x.rows * n), RRL_CUDA_THREADS, 0, scratch.data, x.rows, v0,
                            (int)n, target, temperature, lse, dlogp));
-        RRL_TRY(rrl_cuda_product(c, &back));
+        RRL_TRY(rrl_cuda_products(c, &back, 1));
     }
     return RRL_OK;
 }
