@@ -78,7 +78,7 @@ template <bool BF16> __device__ static void add_step(float acc[OWN][OWN], const 
 
 /* grid: (tiles of outputs of one product after the other, tiles of rows) */
 template <typename W>
-__global__ void __launch_bounds__(RRL_CUDA_THREADS) gemm_exact_kernel(const __grid_constant__ gemm_args a) {
+__global__ void __launch_bounds__(RRL_CUDA_THREADS, 2) gemm_exact_kernel(const __grid_constant__ gemm_args a) {
     constexpr bool BF16 = sizeof(W) == 2;
     RRL_CUDA_SHARED(raw);
     gemm_shared *s = (gemm_shared *)raw;
