@@ -1,5 +1,6 @@
 /* bf16 products by f32 fma, on v16: the bits of the tile instruction on any machine. Compiled once an instruction set.
  * Activations are bf16 values held as f32, so that a broadcast needs no conversion. */
+#include "device/cpu/common.h"
 #include "device/cpu/vec_bf16.h"
 
 /* The tile path borrows two functions of avx512. */
@@ -17,6 +18,9 @@ enum { MAX_ROWS = 3, PAIRED_ROWS = 1 };
 #else
 enum { MAX_ROWS = 2, PAIRED_ROWS = 0 };
 #endif
+/* Where groups are so low that unpacking the weights takes a quarter of the instructions, WIDE_STEPS of their steps are
+ * unpacked once for all groups of a block, if there are WIDE_GROUPS: 16 KiB, which stay in the first cache meanwhile. */
+enum { WIDE = MAX_ROWS <= 3, WIDE_GROUPS = 3, WIDE_STEPS = 4, WIDE_STEP = 2 * RRL_BF16_TILE };
 
 /* A store to an aligned place that is not to be kept in the caches, where there is one. */
 RRL_INLINE void v16_store_past(float *p, v16 a) {
@@ -147,18 +151,92 @@ static void group(float *acc, const float *x, int rows, const uint16_t *w, int64
 }
 
 /* The next panel is fetched evenly over all passes over this one: what comes in bursts fills the buffers and stalls. */
-static void block(float *acc, const void *x, int64_t rows, const uint16_t *w, int64_t steps, const void *next,
-                  int lines) {
+static void block_packed(float *acc, const float *x, int64_t rows, const uint16_t *w, int64_t steps, const char *next,
+                         int lines) {
     const int64_t groups = groups_of(rows);
     int passes = 0;
     for (int64_t g = 0; g < groups; ++g) passes += 2 / halves_of((int)(group_row(rows, g + 1) - group_row(rows, g)));
     const int share = (lines + passes - 1) / passes;
-    const char *from = next;
     for (int64_t g = 0; g < groups; ++g) {
         const int64_t row = group_row(rows, g);
-        group(acc + row * RRL_BF16_BLOCK, (const float *)x + row * steps * RRL_BF16_STEP,
-              (int)(group_row(rows, g + 1) - row), w, steps, &from, share);
+        group(acc + row * RRL_BF16_BLOCK, x + row * steps * RRL_BF16_STEP, (int)(group_row(rows, g + 1) - row), w, steps,
+              &next, share);
     }
+}
+
+/* --- a block with widened weights */
+
+/* [step][pair of k][even, odd][32 outputs] as float32 */
+static void widen(float *to, const uint16_t *w, int64_t steps) {
+    for (int64_t s = 0; s < steps; ++s, w += 2 * RRL_BF16_TILE)
+        for (int j = 0; j < RRL_BF16_STEP / 2; ++j, to += 2 * RRL_BF16_PANEL)
+            for (int h = 0; h < 2; ++h) {
+                const uint16_t *pairs = w + h * RRL_BF16_TILE + j * 32;
+                v16_store(to + h * RRL_LANES, v16_even(pairs));
+                v16_store(to + RRL_BF16_PANEL + h * RRL_LANES, v16_odd(pairs));
+            }
+}
+
+/* acc += 16 outputs of a group over `steps` widened steps. All rows at even k, then all at odd k: then one vector of weights
+ * is enough. */
+RRL_INLINE void chains_wide(float *acc, const float *x, const float *w, int64_t steps, const int rows) {
+    for (int64_t s = 0; s < steps; ++s, x += rows * RRL_BF16_STEP, w += WIDE_STEP) {
+        v16 sum[2][MAX_ROWS];
+#pragma GCC unroll 3
+        for (int r = 0; r < rows; ++r) sum[0][r] = sum[1][r] = v16_zero();
+        for (int j = 0; j < RRL_BF16_STEP / 2; ++j)
+#pragma GCC unroll 2
+            for (int odd = 0; odd < 2; ++odd) {
+                const v16 wj = v16_load(w + (2 * j + odd) * RRL_BF16_PANEL);
+#pragma GCC unroll 3
+                for (int r = 0; r < rows; ++r)
+                    sum[odd][r] = v16_chain(v16_set1(x[r * RRL_BF16_STEP + 2 * j + odd]), wj, sum[odd][r]);
+            }
+#pragma GCC unroll 3
+        for (int r = 0; r < rows; ++r) {
+            float *to = acc + r * RRL_BF16_BLOCK;
+            v16_store(to, v16_add(v16_load(to), v16_add(sum[0][r], sum[1][r])));
+        }
+    }
+}
+
+static void group_wide(float *acc, const float *x, int64_t rows, const float *w, int64_t steps) {
+    for (int h = 0; h < 2; ++h, acc += RRL_LANES, w += RRL_LANES) switch (rows) {
+        case 1:
+            chains_wide(acc, x, w, steps, 1);
+            break;
+        case 2:
+            chains_wide(acc, x, w, steps, 2);
+            break;
+        default:
+            chains_wide(acc, x, w, steps, MAX_ROWS);
+        }
+}
+
+static void block_wide(float *acc, const float *x, int64_t rows, const uint16_t *w, int64_t steps, const char *next,
+                       int lines) {
+    const int64_t groups = groups_of(rows);
+    _Alignas(64) float wide[WIDE_STEPS * WIDE_STEP];
+    for (int64_t i = 0; i < rows * RRL_BF16_BLOCK; i += RRL_LANES) v16_store(acc + i, v16_zero());
+    for (int64_t s = 0; s < steps; s += WIDE_STEPS, w += WIDE_STEPS * 2 * RRL_BF16_TILE) {
+        const int64_t n = rrl_min(WIDE_STEPS, steps - s), fetches = n * lines;
+        widen(wide, w, n);
+        for (int64_t g = 0; g < groups; ++g) {
+            const int64_t row = group_row(rows, g), height = group_row(rows, g + 1) - row;
+            for (int64_t i = fetches * g / groups; i < fetches * (g + 1) / groups; ++i)
+                __builtin_prefetch(next + i * 64, 0, 2);
+            group_wide(acc + row * RRL_BF16_BLOCK, x + (row * steps + s * height) * RRL_BF16_STEP, height, wide, n);
+        }
+        next += fetches * 64;
+    }
+}
+
+static void block(float *acc, const void *x, int64_t rows, const uint16_t *w, int64_t steps, const void *next,
+                  int lines) {
+    if (WIDE && groups_of(rows) >= WIDE_GROUPS)
+        block_wide(acc, x, rows, w, steps, next, lines);
+    else
+        block_packed(acc, x, rows, w, steps, next, lines);
 }
 
 RRL_BF16_OWN void RRL_KERNEL(bf16_put)(const rrl_bf16_target *y, const float *acc, int64_t rows, int64_t cols) {
@@ -220,9 +298,40 @@ void RRL_KERNEL(bf16_transpose)(uint16_t *to, const uint16_t *from) {
     for (int half = 0; half < 2; ++half)
         transpose_half(to + half * 256, to + RRL_BF16_TILE + half * 256, from + half * RRL_BF16_TILE);
 }
+#elif defined(RRL_ISA_avx2)
+/* 8 n x 16 k of the same, from 8 rows of pairs: as 32-bit units an 8 x 8 transpose, then rows n, n + 1 interleaved. */
+static void transpose_quarter(uint16_t *to, const uint16_t *from) {
+    __m256i r[8], t[8];
+    for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_si256((const __m256i *)(from + i * 32));
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm256_unpacklo_epi32(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_epi32(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4)
+        for (int c = 0; c < 2; ++c) { /* r[i + 2c], r[i + 2c + 1]: rows i .. i + 3 of columns 2c and 2c + 1, and 4 more */
+            r[i + 2 * c] = _mm256_unpacklo_epi64(t[i + c], t[i + c + 2]);
+            r[i + 2 * c + 1] = _mm256_unpackhi_epi64(t[i + c], t[i + c + 2]);
+        }
+    for (int i = 0; i < 4; ++i) {
+        t[i] = _mm256_permute2x128_si256(r[i], r[i + 4], 0x20);
+        t[i + 4] = _mm256_permute2x128_si256(r[i], r[i + 4], 0x31);
+    }
+    for (int i = 0; i < 8; i += 2, to += 32) {
+        const __m256i lo = _mm256_unpacklo_epi16(t[i], t[i + 1]), hi = _mm256_unpackhi_epi16(t[i], t[i + 1]);
+        _mm256_storeu_si256((__m256i *)to, _mm256_permute2x128_si256(lo, hi, 0x20));
+        _mm256_storeu_si256((__m256i *)(to + 16), _mm256_permute2x128_si256(lo, hi, 0x31));
+    }
+}
+
+static void RRL_KERNEL(bf16_transpose)(uint16_t *to, const uint16_t *from) {
+    for (int n = 0; n < 32; n += 8)
+        for (int tile = 0; tile < 2; ++tile)
+            transpose_quarter(to + tile * RRL_BF16_TILE + n / 2 * 32,
+                              from + n / 16 * RRL_BF16_TILE + n % 16 * 2 + tile * 8 * 32);
+}
 #else
 /* A pair of k of output n -> output k, half of a pair of n. */
-RRL_BF16_OWN void RRL_KERNEL(bf16_transpose)(uint16_t *to, const uint16_t *from) {
+static void RRL_KERNEL(bf16_transpose)(uint16_t *to, const uint16_t *from) {
     for (int n = 0; n < 32; ++n) {
         const uint16_t *f = from + n / 16 * RRL_BF16_TILE + n % 16 * 2;
         uint16_t *t = to + n / 2 * 32 + n % 2;
