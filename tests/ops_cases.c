@@ -185,6 +185,9 @@ static void case_rms_norm(run *c) {
     CHECK_OK(c->ops->rms_norm_backward(c->d, dx, dy, x, w.data, 1e-5f, pick(c->g, 0, 1)));
     put_exact(c, y);
     put_exact(c, dx);
+    CHECK_OK(c->ops->add_rms_norm(c->d, y, x, dy, w.data, 1e-5f));
+    put_exact(c, y);
+    put_exact(c, x);
 }
 
 static void case_linear(run *c) {
@@ -290,19 +293,46 @@ static void case_rope(run *c) {
 }
 
 /* Numbers of all sizes, and what rounding treats apart: ties, denormals, infinity, NaN. */
-static void case_round(run *c) {
+static rrl_tensor wild(run *c, int64_t rows, int64_t cols) {
     static const uint32_t special[] = {0x3f808000, 0x3f818000, 0x3f808001, 0x00400000, 0x80000001, 0x7f7fffff,
                                        0x7f800000, 0xff800000, 0x7f800001, 0xffc00000, 0x80000000, 0x00800000};
-    int rows = pick(c->g, 1, 9), cols = odd_size(c->g, 90);
-    float *host = numbers(c->g, (int64_t)rows * cols, 1);
-    for (int i = 0; i < rows * cols; ++i) {
+    float *host = numbers(c->g, rows * cols, 1);
+    for (int64_t i = 0; i < rows * cols; ++i) {
         uint32_t u = pick(c->g, 0, 3) ? (uint32_t)next_bits(c->g) : special[pick(c->g, 0, 11)];
         memcpy(&host[i], &u, sizeof u);
     }
-    rrl_tensor x = send(c, host, rows, cols);
-    CHECK_OK(c->ops->round(c->d, x, RRL_F32));
-    CHECK_OK(c->ops->round(c->d, x, RRL_BF16));
-    put_exact(c, x);
+    return send(c, host, rows, cols);
+}
+
+/* Rows of q, k, v: rotated or not, of ordinary numbers or of wild ones (those are not rotated: NaNs have no one pattern),
+ * stored once each or some of them twice. What lies in the cache is what a copy of its blocks holds. */
+static void case_kv_write(run *c) {
+    enum { BLOCKS = 3, MOST_WRITES = 64 };
+    const bool rotated = pick(c->g, 0, 1), twice = pick(c->g, 0, 1);
+    const int kv_heads = pick(c->g, 1, 3), group = pick(c->g, 1, 3), half = pick(c->g, 1, 20);
+    const int dim = rotated ? 2 * half : pick(c->g, 1, 40), cols = kv_heads * dim;
+    ragged r;
+    make_batch(c, &r, 3, 9, 20, 10, 1);
+    const size_t size = 2ul * BLOCKS * (size_t)cols * 2 * RRL_KV_BLOCK * sizeof(float);
+    char *nothing = calloc(size, 1);
+    rrl_kv_pool pool = {on_device(c, nothing, size), 2, BLOCKS, kv_heads, dim, pick(c->g, 0, 1) ? RRL_BF16 : RRL_F32};
+    free(nothing);
+    int32_t row[MOST_WRITES], block[MOST_WRITES], at[MOST_WRITES], n = 0;
+    for (int i = r.n_rows - 1; i >= 0; --i, ++n) row[n] = i, block[n] = i / RRL_KV_BLOCK, at[n] = i % RRL_KV_BLOCK;
+    for (int i = 0; twice && i < r.n_rows; i += 3, ++n) row[n] = i, block[n] = BLOCKS - 1, at[n] = i;
+    const size_t bytes = (size_t)n * sizeof *row;
+    const rrl_kv_writes w = {on_device(c, row, bytes), on_device(c, block, bytes), on_device(c, at, bytes), n};
+    const rrl_tensor cosine = some(c, 40, half, 1), sine = some(c, 40, half, 1);
+    rrl_kv_rows in = {.dtype = pick(c->g, 0, 1) ? RRL_BF16 : RRL_F32};
+    in.q = some(c, r.n_rows, group * cols, 1);
+    in.k = rotated ? some(c, r.n_rows, cols, 1) : wild(c, r.n_rows, cols);
+    in.v = rotated ? some(c, r.n_rows, cols, 1) : wild(c, r.n_rows, cols);
+    if (rotated) in.cos = cosine.data, in.sin = sine.data;
+    CHECK_OK(c->ops->kv_write(c->d, &pool, 1, &in, &r.b, &w));
+    put_exact(c, in.q);
+    put_exact(c, in.k);
+    put_exact(c, in.v);
+    put_device(c, pool.data, pool.dtype == RRL_BF16 ? size / 2 : size, 0);
 }
 
 /* A cache whose unwritten places are NaN: nothing may read them. Some blocks are moved by kv_copy. */
@@ -337,7 +367,7 @@ static void make_cache(run *c, cache *x, const ragged *b, int kv_heads, int dim)
         rrl_tensor k = some(c, n, kv_heads * dim, 1), v = some(c, n, kv_heads * dim, 1);
         const size_t bytes = (size_t)n * sizeof *row;
         rrl_kv_writes w = {on_device(c, row, bytes), on_device(c, block, bytes), on_device(c, at, bytes), n};
-        CHECK_OK(c->ops->kv_write(c->d, &x->pool, 1, k, v, &w));
+        CHECK_OK(c->ops->kv_write(c->d, &x->pool, 1, &(rrl_kv_rows){.k = k, .v = v}, &b->b, &w));
     }
     int32_t *from = on_device(c, &x->entry[0], sizeof *from), spare = BLOCKS, *to = on_device(c, &spare, sizeof spare);
     CHECK_OK(c->ops->kv_copy(c->d, &x->pool, from, to, 1)); /* the first block of the first sequence moves */
@@ -409,7 +439,6 @@ static void case_elementwise(run *c) {
     double *sum = hold(c, sizeof *sum);
     CHECK_OK(c->ops->swiglu_backward(c->d, dgate, dup, y, gate, up));
     CHECK_OK(c->ops->swiglu(c->d, y, gate, up));
-    CHECK_OK(c->ops->add(c->d, y, dup));
     CHECK_OK(c->ops->axpy(c->d, y.data, dgate.data, 0.3f, y.rows * y.cols));
     CHECK_OK(c->ops->sum_squares(c->d, sum, up.data, rows * n));
     put_device(c, sum, sizeof *sum, 0);
@@ -569,7 +598,7 @@ static const struct {
     {"linear", case_linear, 40},
     {"lora", case_lora, 30},
     {"rope", case_rope, 15},
-    {"round", case_round, 20},
+    {"kv_write", case_kv_write, 30},
     {"attention", case_attention, 40},
     {"attention_large", case_attention_large, 8},
     {"attention_backward", case_attention_backward, 25},

@@ -244,7 +244,7 @@ static void attention_forward(rrl_device *d, rrl_tensor out, rrl_tensor lse, rrl
     pool.data = data;
     rrl_kv_writes w = {row, block, at, n};
     rrl_kv_table t = {table, 2};
-    CHECK_OK(d->ops->kv_write(d, &pool, 0, k, v, &w));
+    CHECK_OK(d->ops->kv_write(d, &pool, 0, &(rrl_kv_rows){.k = k, .v = v}, b, &w));
     CHECK_OK(d->ops->attention(d, out, lse, q, HEADS, &pool, 0, &t, b, SCALE));
     d->ops->free(d, data);
 }

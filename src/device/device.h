@@ -66,12 +66,19 @@ typedef struct {
     int32_t stride;
 } rrl_kv_table;
 
-/* Where rows go: row write_row[i] of K and V is stored at offset write_at[i] of block write_block[i]; one row may be
- * written to several blocks (a prompt's tail that each completion owns). */
+/* Where rows go: row write_row[i] of K and V is stored at offset write_at[i] of block write_block[i]. Every row is
+ * written, and may be to several blocks (a prompt's tail that each completion owns). */
 typedef struct {
     const int32_t *row, *block, *at;
     int32_t n;
 } rrl_kv_writes;
+
+/* The rows that attention is about to see, and what is done to them first. */
+typedef struct {
+    rrl_tensor q, k, v;
+    const float *cos, *sin; /* [max_pos, head_dim/2]: q and k are rotated; NULL = they are not, and q is not looked at */
+    rrl_dtype dtype;        /* k and v are rounded to it */
+} rrl_kv_rows;
 
 /* One LoRA module of one adapter. a [r,k], b [n,r] row-major as PEFT stores them; a_t and b_t, room for [k,r16] and
  * [r,n], take the transposed forms made by lora_pack in the back end's own layout; r16 = r rounded up to 16. */
@@ -162,6 +169,8 @@ typedef struct {
     rrl_status (*embed)(rrl_device *d, rrl_tensor y, const rrl_weight *w, const rrl_batch *b);
     /* y = x / sqrt(mean(x^2) + eps) * w; mean by 16 lanes; factor r = 1 / sqrtf(.), y = (x * r) * w */
     rrl_status (*rms_norm)(rrl_device *d, rrl_tensor y, rrl_tensor x, const float *w, float eps);
+    /* x += r, then y = rms_norm of x */
+    rrl_status (*add_rms_norm)(rrl_device *d, rrl_tensor y, rrl_tensor x, rrl_tensor r, const float *w, float eps);
     /* y = x w^T + bias of each of n <= RRL_MOST_PRODUCTS products */
     rrl_status (*linear)(rrl_device *d, rrl_tensor x, const rrl_product *products, int32_t n);
     /* y += scale * B (A dropout(x)) for rows with an adapter; u [rows, r16 max] receives us = scale * A xd; of each of
@@ -171,13 +180,12 @@ typedef struct {
      * inverse = the transposed rotation, for gradients */
     rrl_status (*rope)(rrl_device *d, rrl_tensor x, int32_t n_heads, int32_t head_dim, const rrl_batch *b,
                        const float *cos, const float *sin, bool inverse);
-    /* x = the nearest number of dtype, still as f32. RRL_BF16: ties to even, NaN stays NaN, a denormal is 0 (rrl_bf16_of
-     * of cpu/bf16.h); RRL_F32: x as it is. Keys and values pass here before anything reads them, in rollout and in
-     * training, so both see the same ones; a gradient goes straight through. */
-    rrl_status (*round)(rrl_device *d, rrl_tensor x, rrl_dtype dtype);
-    /* rounds to the pool's dtype as `round` does, which changes nothing that `round` has seen */
-    rrl_status (*kv_write)(rrl_device *d, const rrl_kv_pool *pool, int32_t layer, rrl_tensor k, rrl_tensor v,
-                           const rrl_kv_writes *w);
+    /* q and k are rotated in place as by rope; k and v become the nearest numbers of in->dtype, still as f32 (RRL_BF16:
+     * ties to even, NaN stays NaN, a denormal is 0, see rrl_bf16_of; RRL_F32: as they are), before anything reads them,
+     * in rollout and in training, so both see the same ones, and a gradient goes straight through; then they are stored,
+     * rounded once more where the pool's dtype is narrower. */
+    rrl_status (*kv_write)(rrl_device *d, const rrl_kv_pool *pool, int32_t layer, const rrl_kv_rows *in,
+                           const rrl_batch *b, const rrl_kv_writes *w);
     /* copy whole block from -> to in every layer */
     rrl_status (*kv_copy)(rrl_device *d, const rrl_kv_pool *pool, const int32_t *from, const int32_t *to, int32_t n);
     /* causal attention of every row over positions 0..position[row] of its sequence. Per head and key block:
@@ -189,7 +197,6 @@ typedef struct {
                             float scale);
     /* y = silu(gate) * up, silu(x) = x / (1 + exp(-x)) */
     rrl_status (*swiglu)(rrl_device *d, rrl_tensor y, rrl_tensor gate, rrl_tensor up);
-    rrl_status (*add)(rrl_device *d, rrl_tensor y, rrl_tensor x); /* y += x */
     /* y[i] = x[row[i]] */
     rrl_status (*gather)(rrl_device *d, rrl_tensor y, rrl_tensor x, const int32_t *row);
     /* log-probability of target[i] at temperature[i], log-sum-exp (of logits / temperature) and entropy in nats of

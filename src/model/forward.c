@@ -149,35 +149,42 @@ static rrl_status project(pass *p, int32_t layer, const group *g, const rrl_tens
     return adapt(p, layer, g, y, x, first);
 }
 
+/* h = the norm of a layer's input, which is x and, behind another layer, what lies in that one's mid. */
+static rrl_status norm_input(pass *p, int32_t layer) {
+    const rrl_layer_activations *l = &p->a->layers[layer];
+    const float *w = p->m->layers[layer].norm_in, eps = p->m->config.rms_eps;
+    if (layer == 0) return p->ops->rms_norm(p->d, l->h, l->x, w, eps);
+    return p->ops->add_rms_norm(p->d, l->h, l->x, p->a->layers[layer - 1].mid, w, eps);
+}
+
+/* From h to mid, to which x is still to be added. */
 static rrl_status attend(pass *p, int32_t layer) {
     const rrl_model_config *c = &p->m->config;
     rrl_layer_activations *l = &p->a->layers[layer];
     const rrl_batch *b = &p->f->batch;
     const int32_t cache = p->f->pool->n_layers == 1 ? 0 : layer;
-    RRL_TRY(p->ops->rms_norm(p->d, l->h, l->x, p->m->layers[layer].norm_in, c->rms_eps));
+    const rrl_kv_rows rows = {l->q, l->k, l->v, p->m->rope_cos, p->m->rope_sin, p->d->kv_dtype};
     RRL_TRY(project(p, layer, &INPUT, (rrl_tensor[]){l->q, l->k, l->v}, l->h, 0));
-    RRL_TRY(p->ops->rope(p->d, l->q, c->heads, c->head_dim, b, p->m->rope_cos, p->m->rope_sin, false));
-    RRL_TRY(p->ops->rope(p->d, l->k, c->kv_heads, c->head_dim, b, p->m->rope_cos, p->m->rope_sin, false));
-    RRL_TRY(p->ops->round(p->d, l->k, p->d->kv_dtype));
-    RRL_TRY(p->ops->round(p->d, l->v, p->d->kv_dtype));
-    RRL_TRY(p->ops->kv_write(p->d, p->f->pool, cache, l->k, l->v, &p->f->writes));
+    RRL_TRY(p->ops->kv_write(p->d, p->f->pool, cache, &rows, b, &p->f->writes));
     RRL_TRY(p->ops->attention(p->d, l->attended, l->lse, l->q, c->heads, p->f->pool, cache, &p->f->table, b,
                               1.0f / sqrtf((float)c->head_dim)));
-    RRL_TRY(project(p, layer, &OUTPUT, &l->mid, l->attended, 0));
-    return p->ops->add(p->d, l->mid, l->x); /* into the new buffer, so that x is kept: addition commutes */
+    return project(p, layer, &OUTPUT, &l->mid, l->attended, 0);
 }
 
-/* h2, gate, up and act of a block of rows. */
+/* mid, h2, gate, up and act of a block of rows. x is added into the new buffer, so that it is kept: addition
+ * commutes. */
 static rrl_status gates(pass *p, int32_t layer, int64_t first, int64_t n) {
     const rrl_layer_activations *l = &p->a->layers[layer];
     const rrl_tensor h2 = rrl_tensor_rows(l->h2, first, n), mid = rrl_tensor_rows(l->mid, first, n);
+    const rrl_tensor x = rrl_tensor_rows(l->x, first, n);
     const rrl_tensor gate = rrl_block_of(p->a, layer, l->gate, first, n);
     const rrl_tensor up = rrl_block_of(p->a, layer, l->up, first, n);
-    RRL_TRY(p->ops->rms_norm(p->d, h2, mid, p->m->layers[layer].norm_post, p->m->config.rms_eps));
+    RRL_TRY(p->ops->add_rms_norm(p->d, h2, mid, x, p->m->layers[layer].norm_post, p->m->config.rms_eps));
     RRL_TRY(project(p, layer, &GATES, (rrl_tensor[]){gate, up}, h2, first));
     return p->ops->swiglu(p->d, rrl_tensor_rows(l->act, 0, n), gate, up);
 }
 
+/* From mid to out, to which mid is still to be added. */
 static rrl_status feed_forward(pass *p, int32_t layer, rrl_tensor out) {
     const rrl_layer_activations *l = &p->a->layers[layer];
     const int64_t rows = p->f->batch.n_rows, block = rrl_block_size(rows, p->a->block);
@@ -187,7 +194,7 @@ static rrl_status feed_forward(pass *p, int32_t layer, rrl_tensor out) {
         const rrl_tensor block_out = rrl_tensor_rows(out, first, n);
         RRL_TRY(project(p, layer, &DOWN, &block_out, rrl_tensor_rows(l->act, 0, n), first));
     }
-    return p->ops->add(p->d, out, l->mid);
+    return RRL_OK;
 }
 
 static rrl_status reserve_modules(rrl_activations *a, int32_t n) {
@@ -206,14 +213,18 @@ rrl_status rrl_forward_run(rrl_activations *a, rrl_model *m, const rrl_forward *
     rrl_activations_rows(a, f->batch.n_rows);
     RRL_TRY(p.ops->embed(p.d, a->layers[0].x, m->embedding, &f->batch));
     for (int32_t i = 0; i < m->config.layers; i++) {
+        RRL_TRY(norm_input(&p, i));
         RRL_TRY(attend(&p, i));
         RRL_TRY(feed_forward(&p, i, i + 1 < m->config.layers ? a->layers[i + 1].x : a->last));
     }
-    return p.ops->rms_norm(p.d, a->hidden, a->last, m->norm_final, m->config.rms_eps);
+    return p.ops->add_rms_norm(p.d, a->hidden, a->last, a->layers[m->config.layers - 1].mid, m->norm_final,
+                               m->config.rms_eps);
 }
 
 rrl_status rrl_forward_attend(rrl_activations *a, rrl_model *m, const rrl_forward *f, int32_t layer) {
     pass p = {a, m, f, m->device, m->device->ops};
+    const rrl_layer_activations *l = &a->layers[layer];
+    RRL_TRY(p.ops->rms_norm(p.d, l->h, l->x, m->layers[layer].norm_in, m->config.rms_eps)); /* x is whole */
     return attend(&p, layer);
 }
 

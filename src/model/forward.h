@@ -57,10 +57,11 @@ void rrl_activations_carve_lora(rrl_activations *a, rrl_carver *carver, const rr
 void rrl_activations_rows(rrl_activations *a, int64_t rows);
 /** Embedding, all layers, final norm: fills `a`. A pool of one layer serves all layers in turn (training). */
 rrl_status rrl_forward_run(rrl_activations *a, rrl_model *m, const rrl_forward *f);
-/** The attention part of a layer again, from its x to mid. After rrl_forward_run of the same batch: the same bits. */
+/** The attention part of a layer again, from its x to mid, which is whole when rrl_forward_gates has seen all rows.
+ *  After rrl_forward_run of the same batch: the same bits. */
 rrl_status rrl_forward_attend(rrl_activations *a, rrl_model *m, const rrl_forward *f, int32_t layer);
-/** The feed-forward part again for a block of rows from `first` on, from mid to act and down's us. scratch [rows of the
- *  block, hidden]: what it holds afterwards means nothing. */
+/** The feed-forward part again, after rrl_forward_attend, once for a block of rows from `first` on, from mid to act and
+ *  down's us. scratch [rows of the block, hidden]: what it holds afterwards means nothing. */
 rrl_status rrl_forward_gates(rrl_activations *a, rrl_model *m, const rrl_forward *f, int32_t layer, int64_t first,
                              rrl_tensor scratch);
 /** Rows [first, first + n) of a layer's gate or up, wherever they lie. */

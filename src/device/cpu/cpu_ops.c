@@ -129,6 +129,19 @@ static rrl_status op_rms_norm(rrl_device *d, rrl_tensor y, rrl_tensor x, const f
     return RRL_OK;
 }
 
+static rrl_status op_axpy(rrl_device *d, float *y, const float *x, float a, int64_t n) {
+    rrl_axpy_job job = {y, x, a, n};
+    run_axpy(d, &job, blocks_of(n, RRL_ELEMENT_BLOCK), (double)n);
+    return RRL_OK;
+}
+
+static rrl_status op_add_rms_norm(rrl_device *d, rrl_tensor y, rrl_tensor x, rrl_tensor r, const float *w,
+                                  float eps) {
+    RRL_TRY(check(same_shape(x, r), "add_rms_norm's operands"));
+    RRL_TRY(op_axpy(d, x.data, r.data, 1.0f, x.rows * x.cols)); /* fma(1, r, x) is x + r */
+    return op_rms_norm(d, y, x, w, eps);
+}
+
 /* Rows in chunks, so that they stay in the second cache while the panels pass. */
 enum { LINEAR_CHUNK = 256 };
 
@@ -167,17 +180,23 @@ static rrl_status op_rope(rrl_device *d, rrl_tensor x, int32_t n_heads, int32_t 
     return RRL_OK;
 }
 
-static rrl_status op_round(rrl_device *d, rrl_tensor x, rrl_dtype dtype) {
-    RRL_TRY(check(dtype == RRL_F32 || dtype == RRL_BF16, "round's type"));
+static void round_to(rrl_device *d, rrl_tensor x, rrl_dtype dtype) {
     rrl_round_job job = {x};
     if (dtype == RRL_BF16) run_round(d, &job, x.rows, (double)x.rows * (double)x.cols);
-    return RRL_OK;
 }
 
-static rrl_status op_kv_write(rrl_device *d, const rrl_kv_pool *pool, int32_t layer, rrl_tensor k,
-                              rrl_tensor v, const rrl_kv_writes *w) {
-    RRL_TRY(
-        check(same_shape(k, v) && k.cols == (int64_t)pool->n_kv_heads * pool->head_dim, "keys or values"));
+static rrl_status op_kv_write(rrl_device *d, const rrl_kv_pool *pool, int32_t layer, const rrl_kv_rows *in,
+                              const rrl_batch *b, const rrl_kv_writes *w) {
+    const rrl_tensor q = in->q, k = in->k, v = in->v;
+    const int32_t dim = pool->head_dim;
+    RRL_TRY(check(same_shape(k, v) && k.cols == (int64_t)pool->n_kv_heads * dim, "keys or values"));
+    RRL_TRY(check(in->dtype == RRL_F32 || in->dtype == RRL_BF16, "keys' type"));
+    if (in->cos) {
+        RRL_TRY(op_rope(d, q, (int32_t)(q.cols / dim), dim, b, in->cos, in->sin, false));
+        RRL_TRY(op_rope(d, k, pool->n_kv_heads, dim, b, in->cos, in->sin, false));
+    }
+    round_to(d, k, in->dtype);
+    round_to(d, v, in->dtype);
     rrl_kv_write_job job = {pool, layer, k, v, w};
     run_kv_write(d, &job, w->n, 2.0 * w->n * (double)k.cols);
     return RRL_OK;
@@ -214,17 +233,6 @@ static rrl_status op_swiglu(rrl_device *d, rrl_tensor y, rrl_tensor gate, rrl_te
     rrl_swiglu_job job = {y.data, gate.data, up.data, y.rows * y.cols};
     run_swiglu(d, &job, blocks_of(job.n, RRL_ELEMENT_BLOCK), 8.0 * (double)job.n);
     return RRL_OK;
-}
-
-static rrl_status op_axpy(rrl_device *d, float *y, const float *x, float a, int64_t n) {
-    rrl_axpy_job job = {y, x, a, n};
-    run_axpy(d, &job, blocks_of(n, RRL_ELEMENT_BLOCK), (double)n);
-    return RRL_OK;
-}
-
-static rrl_status op_add(rrl_device *d, rrl_tensor y, rrl_tensor x) {
-    RRL_TRY(check(same_shape(y, x), "add's operands"));
-    return op_axpy(d, y.data, x.data, 1.0f, y.rows * y.cols); /* fma(1, x, y) is y + x */
 }
 
 static rrl_status op_gather(rrl_device *d, rrl_tensor y, rrl_tensor x, const int32_t *row) {
@@ -430,15 +438,14 @@ const rrl_device_ops rrl_cpu_ops = {
     .weight_fill = op_weight_fill,
     .embed = op_embed,
     .rms_norm = op_rms_norm,
+    .add_rms_norm = op_add_rms_norm,
     .linear = op_linear,
     .lora = op_lora,
     .rope = op_rope,
-    .round = op_round,
     .kv_write = op_kv_write,
     .kv_copy = op_kv_copy,
     .attention = op_attention,
     .swiglu = op_swiglu,
-    .add = op_add,
     .gather = op_gather,
     .lm_score = op_lm_score,
     .sample = op_sample,

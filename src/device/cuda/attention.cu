@@ -22,28 +22,80 @@ template <typename KV> __device__ static float loaded(KV x) {
         return x;
 }
 
-/* a thread a number of a row */
-template <typename KV>
-__global__ void kv_write_kernel(rrl_kv_pool pool, int32_t layer, rrl_tensor k, rrl_tensor v, rrl_kv_writes w) {
-    const int32_t dim = pool.head_dim;
-    for (int64_t i = rrl_cuda_first(); i < w.n * k.cols; i += rrl_cuda_step()) {
-        const int64_t write = i / k.cols, col = i % k.cols, from = (int64_t)w.row[write] * k.cols + col;
-        const int32_t head = (int32_t)(col / dim), e = (int32_t)(col % dim), at = w.at[write];
-        KV *tile = (KV *)rrl_kv_tile(&pool, layer, w.block[write], head);
-        tile[e * RRL_KV_BLOCK + at] = stored<KV>(k.data[from]);
-        tile[dim * RRL_KV_BLOCK + at * dim + e] = stored<KV>(v.data[from]);
+/* Rows by their writes (`store`) or one after the other; what is done to each. */
+typedef struct {
+    rrl_kv_pool pool;
+    rrl_kv_rows in;
+    rrl_kv_writes w;
+    const int32_t *position;
+    int32_t layer, q_heads; /* q_heads 0 = not looked at */
+    bool store;
+} write_args;
+
+/* a thread numbers e and e + half of a head: heads of q, then of k, then of v */
+template <typename KV> __global__ void kv_write_kernel(const __grid_constant__ write_args a) {
+    const int32_t dim = a.pool.head_dim, half = (dim + 1) / 2, kv = a.pool.n_kv_heads;
+    const int64_t units = (int64_t)(a.q_heads + 2 * kv) * half, n = (a.store ? a.w.n : a.in.k.rows) * units;
+    for (int64_t i = rrl_cuda_first(); i < n; i += rrl_cuda_step()) {
+        const int64_t row = a.store ? a.w.row[i / units] : i / units;
+        const int32_t all = (int32_t)(i % units / half), e = (int32_t)(i % half);
+        const bool is_q = all < a.q_heads, is_v = all >= a.q_heads + kv, two = e + half < dim;
+        const int32_t head = is_q ? all : is_v ? all - a.q_heads - kv : all - a.q_heads;
+        const rrl_tensor t = is_q ? a.in.q : is_v ? a.in.v : a.in.k;
+        float *x = t.data + row * t.cols + head * dim + e, low = x[0], high = two ? x[half] : 0.0f;
+        if (a.in.cos && !is_v) {
+            const int64_t angle = (int64_t)a.position[row] * half + e;
+            const float c = a.in.cos[angle], s = a.in.sin[angle], first = low;
+            low = fmaf(first, c, -(high * s));
+            high = fmaf(high, c, first * s);
+        }
+        if (a.in.dtype == RRL_BF16 && !is_q) {
+            low = rrl_bf16_value(rrl_bf16_of(low));
+            high = rrl_bf16_value(rrl_bf16_of(high));
+        }
+        if (a.in.cos || a.in.dtype == RRL_BF16) { /* else nothing changed, and another thread may read it */
+            x[0] = low;
+            if (two) x[half] = high;
+        }
+        if (!a.store || is_q) continue;
+        const int64_t write = i / units, at = a.w.at[write];
+        KV *k_tile = (KV *)rrl_kv_tile(&a.pool, a.layer, a.w.block[write], head), *v_tile = k_tile + dim * RRL_KV_BLOCK;
+        KV *to = is_v ? v_tile + at * dim + e : k_tile + e * RRL_KV_BLOCK + at;
+        to[0] = stored<KV>(low);
+        if (two) to[is_v ? half : half * RRL_KV_BLOCK] = stored<KV>(high);
     }
 }
 
-rrl_status rrl_cuda_kv_write(rrl_device *d, const rrl_kv_pool *pool, int32_t layer, rrl_tensor k, rrl_tensor v,
-                             const rrl_kv_writes *w) {
-    const rrl_cuda *c = rrl_cuda_of(d);
-    const dim3 grid = rrl_cuda_grid(w->n * k.cols);
-    RRL_TRY(
-        rrl_cuda_check(rrl_same_shape(k, v) && k.cols == (int64_t)pool->n_kv_heads * pool->head_dim, "keys or values"));
-    if (pool->dtype == RRL_BF16)
-        return RRL_LAUNCH(c, kv_write_kernel<uint16_t>, grid, RRL_CUDA_THREADS, 0, *pool, layer, k, v, *w);
-    return RRL_LAUNCH(c, kv_write_kernel<float>, grid, RRL_CUDA_THREADS, 0, *pool, layer, k, v, *w);
+static rrl_status launch_write(rrl_cuda *c, const write_args *a) {
+    const int64_t heads = a->q_heads + 2 * a->pool.n_kv_heads, half = (a->pool.head_dim + 1) / 2;
+    const dim3 grid = rrl_cuda_grid((a->store ? a->w.n : a->in.k.rows) * heads * half);
+    if (a->pool.dtype == RRL_BF16)
+        return RRL_LAUNCH(c, kv_write_kernel<uint16_t>, grid, RRL_CUDA_THREADS, 0, *a);
+    return RRL_LAUNCH(c, kv_write_kernel<float>, grid, RRL_CUDA_THREADS, 0, *a);
+}
+
+/* One launch where each row is written once, as in decoding; else two, because a row's writes are made by threads that
+ * do not wait for each other. */
+rrl_status rrl_cuda_kv_write(rrl_device *d, const rrl_kv_pool *pool, int32_t layer, const rrl_kv_rows *in,
+                             const rrl_batch *b, const rrl_kv_writes *w) {
+    const int32_t dim = pool->head_dim;
+    const int32_t q_heads = in->cos ? (int32_t)(in->q.cols / dim) : 0;
+    write_args a = {*pool, *in, *w, in->cos ? b->position : NULL, layer, q_heads, true};
+    RRL_TRY(rrl_cuda_check(rrl_same_shape(in->k, in->v) && in->k.cols == (int64_t)pool->n_kv_heads * dim,
+                           "keys or values"));
+    RRL_TRY(rrl_cuda_check(in->dtype == RRL_F32 || in->dtype == RRL_BF16, "keys' type"));
+    RRL_TRY(rrl_cuda_check(!in->cos || (dim % 2 == 0 && in->q.cols % dim == 0 && in->q.rows == in->k.rows &&
+                                        in->k.rows == b->n_rows),
+                           "queries and keys"));
+    if (w->n != in->k.rows) {
+        a.store = false;
+        RRL_TRY(launch_write(rrl_cuda_of(d), &a));
+        a.in.cos = NULL;
+        a.in.dtype = RRL_F32;
+        a.q_heads = 0;
+        a.store = true;
+    }
+    return launch_write(rrl_cuda_of(d), &a);
 }
 
 /* A block copies one cache block of one layer, words of four bytes; a tile has an even number of elements. */
@@ -73,6 +125,7 @@ typedef struct {
     float scale;
     int32_t tile_rows; /* rows of a block */
     int32_t stage;     /* blocks of keys brought in at a time */
+    rrl_cuda_beside beside;
 } attention_args;
 
 /* Shared memory of a block: queries [QUERIES][dim] f32, then `stage` pairs of tiles K [dim][32], V [32][dim] of KV. */
@@ -141,8 +194,12 @@ __device__ static void finish(const attention_args *a, const running<D32> *r, in
         const float l = __shfl_sync(RRL_ALL_LANES, rrl_tree16(r->sum[i]), 0);
 #pragma unroll
         for (int t = 0; t < D32; ++t)
-            if (lane + RRL_WARP * t < dim)
-                a->out.data[row * a->out.cols + head * dim + lane + RRL_WARP * t] = r->o[i][t] / l;
+            if (lane + RRL_WARP * t < dim) {
+                const int64_t col = head * dim + lane + RRL_WARP * t;
+                const float o = r->o[i][t] / l;
+                a->out.data[row * a->out.cols + col] = o;
+                rrl_put_beside(&a->beside, row, col, o);
+            }
         if (a->lse.data && lane == 0) a->lse.data[row * a->lse.cols + head] = r->m[i] + rrl_log_f32(l);
     }
 }
@@ -207,7 +264,7 @@ __global__ void __launch_bounds__(RRL_CUDA_THREADS, 2) attention_kernel(const __
     }
 }
 
-template <typename KV> static rrl_status launch_attention(const rrl_cuda *c, const attention_args *a, dim3 grid) {
+template <typename KV> static rrl_status launch_attention(rrl_cuda *c, const attention_args *a, dim3 grid) {
     const int32_t dim = a->pool.head_dim;
     const size_t shared = attention_shared(dim, a->stage, sizeof(KV));
     if (dim <= 32) return RRL_LAUNCH(c, (attention_kernel<1, KV>), grid, RRL_CUDA_THREADS, shared, *a);
@@ -219,18 +276,21 @@ template <typename KV> static rrl_status launch_attention(const rrl_cuda *c, con
 rrl_status rrl_cuda_attention(rrl_device *d, rrl_tensor out, rrl_tensor lse, rrl_tensor q, int32_t n_heads,
                               const rrl_kv_pool *pool, int32_t layer, const rrl_kv_table *table, const rrl_batch *b,
                               float scale) {
-    const rrl_cuda *c = rrl_cuda_of(d);
+    rrl_cuda *c = rrl_cuda_of(d);
     const size_t width = pool->dtype == RRL_BF16 ? 2 : 4;
     RRL_TRY(rrl_cuda_check(rrl_same_shape(out, q) && q.cols == (int64_t)n_heads * pool->head_dim && q.rows == b->n_rows,
                            "attention's queries"));
     RRL_TRY(rrl_cuda_check(n_heads % pool->n_kv_heads == 0 && pool->head_dim <= RRL_MAX_HEAD_DIM, "attention's heads"));
     RRL_TRY(rrl_cuda_check(!lse.data || (lse.rows == q.rows && lse.cols == n_heads), "attention's log-sum-exp"));
-    attention_args a = {out, lse, q, n_heads, layer, *pool, *table, b->position, b->row_seq, scale, 1, 1};
+    attention_args a = {out, lse, q, n_heads, layer, *pool, *table, b->position, b->row_seq, scale, 1, 1,
+                        rrl_cuda_beside_of(c, out)};
     /* Few rows: one a block, for parallelism, and several blocks of keys under way. Many: fill the 32 queries. */
     const int32_t group = n_heads / pool->n_kv_heads;
     if (q.rows > 1024 && group < QUERIES) a.tile_rows = QUERIES / group;
     while (a.stage < MAX_STAGE && attention_shared(pool->head_dim, a.stage + 1, width) <= RRL_CUDA_PLAIN_SHARED)
         a.stage++;
     const dim3 grid((unsigned)rrl_blocks(q.rows, a.tile_rows), (unsigned)pool->n_kv_heads);
-    return width == 2 ? launch_attention<uint16_t>(c, &a, grid) : launch_attention<float>(c, &a, grid);
+    RRL_TRY(width == 2 ? launch_attention<uint16_t>(c, &a, grid) : launch_attention<float>(c, &a, grid));
+    rrl_cuda_was_rounded(c, a.beside, out);
+    return RRL_OK;
 }

@@ -236,7 +236,7 @@ __global__ void __launch_bounds__(RRL_CUDA_THREADS, D32 > 4 ? 1 : 2)
     }
 }
 
-template <int D32> static rrl_status launch(const rrl_cuda *c, const backward_args *a) {
+template <int D32> static rrl_status launch(rrl_cuda *c, const backward_args *a) {
     const size_t shared = backward_shared(a->dim);
     const unsigned row_tiles = (unsigned)rrl_blocks(a->q.rows, TILE);
     RRL_TRY(RRL_LAUNCH(c, dq_kernel<D32>, dim3(row_tiles, (unsigned)a->n_heads), RRL_CUDA_THREADS, shared, *a));
@@ -248,7 +248,7 @@ rrl_status rrl_cuda_attention_backward(rrl_device *d, rrl_tensor dq, rrl_tensor 
                                        rrl_tensor out, rrl_tensor lse, rrl_tensor q, rrl_tensor k, rrl_tensor v,
                                        int32_t n_heads, int32_t head_dim, const rrl_batch *b, const rrl_parents *p,
                                        float scale) {
-    const rrl_cuda *c = rrl_cuda_of(d);
+    rrl_cuda *c = rrl_cuda_of(d);
     RRL_TRY(rrl_cuda_check(rrl_same_shape(dq, q) && rrl_same_shape(dout, q) && rrl_same_shape(out, q),
                            "attention_backward's queries"));
     RRL_TRY(rrl_cuda_check(rrl_same_shape(dk, k) && rrl_same_shape(dv, v) && rrl_same_shape(k, v) && k.rows == q.rows,

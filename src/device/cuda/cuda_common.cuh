@@ -51,6 +51,13 @@ __device__ static inline float rrl_ptx_add_ftz(float a, float b) {
 
 typedef struct rrl_blaslt rrl_blaslt; /* blaslt.h */
 
+/* A tensor whose numbers the last launch left rounded to bf16 in the working room too: what a product that follows would
+ * do first. Any other launch or copy makes it void, so a product asks for its x and for nothing else. */
+typedef struct {
+    const float *x; /* NULL = none */
+    int64_t rows, cols;
+} rrl_cuda_rounded;
+
 typedef struct {
     cudaStream_t stream; /* all work of the device, in order */
     int index;           /* of the GPU */
@@ -60,6 +67,7 @@ typedef struct {
     /* Working room of one op at a time, made at open: ops cut their rows into chunks that fit, and never allocate. */
     char *room;
     size_t room_bytes;
+    rrl_cuda_rounded rounded;
     char isa[96];  /* "sm_90 NVIDIA H200" */
     char uuid[48]; /* "GPU-0a1b2c3d-..." */
 } rrl_cuda;
@@ -99,9 +107,10 @@ constexpr int RRL_CUDA_THREADS = 256, RRL_CUDA_PLAIN_SHARED = 48 << 10, RRL_MAX_
 /* Enqueue `grid` blocks of `threads`. More shared memory than every kernel has is asked for first. An empty grid is
  * nothing to do. */
 template <class... P, class... A>
-rrl_status rrl_cuda_launch(const rrl_cuda *c, const char *name, void (*kernel)(P...), dim3 grid, unsigned threads,
+rrl_status rrl_cuda_launch(rrl_cuda *c, const char *name, void (*kernel)(P...), dim3 grid, unsigned threads,
                            size_t shared, A... args) {
     cudaError_t e = cudaSuccess;
+    c->rounded.x = NULL;
     if (grid.x == 0 || grid.y == 0) return RRL_OK;
     if (shared > RRL_CUDA_PLAIN_SHARED)
         e = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
@@ -124,6 +133,32 @@ __device__ static inline int64_t rrl_cuda_first(void) {
 }
 __device__ static inline int64_t rrl_cuda_step(void) {
     return (int64_t)gridDim.x * blockDim.x;
+}
+
+/* --- numbers rounded beside a result */
+
+/* Where a kernel also puts its result, rounded; rows of `ld`. data NULL = nowhere. */
+typedef struct {
+    uint16_t *data;
+    int64_t ld;
+} rrl_cuda_beside;
+
+/* Stride of rounded rows: 16 bytes, what the fast algorithms of cuBLASLt ask of a row. */
+static inline int64_t rrl_cuda_rounded_ld(int64_t cols) {
+    return (cols + 7) / 8 * 8;
+}
+/* For a result that a product may read next; nowhere if products round for themselves or it does not fit. */
+static inline rrl_cuda_beside rrl_cuda_beside_of(const rrl_cuda *c, rrl_tensor y) {
+    const int64_t ld = rrl_cuda_rounded_ld(y.cols);
+    const bool fits = (size_t)(y.rows * ld) * sizeof(uint16_t) <= rrl_cuda_front_bytes(c);
+    return rrl_cuda_beside{c->blaslt && c->dtype == RRL_BF16 && fits ? (uint16_t *)c->room : NULL, ld};
+}
+/* Right after the launch that did so. */
+static inline void rrl_cuda_was_rounded(rrl_cuda *c, rrl_cuda_beside beside, rrl_tensor y) {
+    if (beside.data) c->rounded = rrl_cuda_rounded{y.data, y.rows, y.cols};
+}
+__device__ static inline void rrl_put_beside(const rrl_cuda_beside *b, int64_t row, int64_t col, float x) {
+    if (b->data) b->data[row * b->ld + col] = rrl_bf16_of(x);
 }
 
 /* --- arithmetic */

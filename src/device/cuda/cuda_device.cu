@@ -33,12 +33,14 @@ done:
     return rc;
 }
 
-void rrl_cuda_free(rrl_device *, void *p) {
+void rrl_cuda_free(rrl_device *d, void *p) {
+    rrl_cuda_of(d)->rounded.x = NULL;
     if (p) cudaFree(p); /* waits for the device */
 }
 
 rrl_status rrl_cuda_upload(rrl_device *d, void *to, const void *host, size_t bytes) {
     rrl_status rc = RRL_OK;
+    rrl_cuda_of(d)->rounded.x = NULL;
     if (bytes) RRL_CUDA(cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, rrl_cuda_of(d)->stream));
 done:
     return rc;
@@ -125,7 +127,7 @@ const char *rrl_cuda_numeric_path(const rrl_device *d) {
          {"cuda-bf16-exact", "cuda-bf16-exact/kv-bf16"},
          {"cuda-bf16-off", "cuda-bf16-off/kv-bf16"}},
     };
-    const rrl_cuda *c = rrl_cuda_of(d);
+    rrl_cuda *c = rrl_cuda_of(d);
     return NAMES[c->dtype == RRL_BF16][c->determinism][d->kv_dtype == RRL_BF16];
 }
 

@@ -8,21 +8,20 @@
 /* rows.cu */
 rrl_status rrl_cuda_embed(rrl_device *d, rrl_tensor y, const rrl_weight *w, const rrl_batch *b);
 rrl_status rrl_cuda_rms_norm(rrl_device *d, rrl_tensor y, rrl_tensor x, const float *w, float eps);
+rrl_status rrl_cuda_add_rms_norm(rrl_device *d, rrl_tensor y, rrl_tensor x, rrl_tensor r, const float *w, float eps);
 rrl_status rrl_cuda_rms_norm_backward(rrl_device *d, rrl_tensor dx, rrl_tensor dy, rrl_tensor x, const float *w,
                                       float eps, bool accumulate);
 rrl_status rrl_cuda_rope(rrl_device *d, rrl_tensor x, int32_t n_heads, int32_t head_dim, const rrl_batch *b,
                          const float *cos, const float *sin, bool inverse);
-rrl_status rrl_cuda_round(rrl_device *d, rrl_tensor x, rrl_dtype dtype);
 rrl_status rrl_cuda_swiglu(rrl_device *d, rrl_tensor y, rrl_tensor gate, rrl_tensor up);
 rrl_status rrl_cuda_swiglu_backward(rrl_device *d, rrl_tensor dgate, rrl_tensor dup, rrl_tensor dy, rrl_tensor gate,
                                     rrl_tensor up);
-rrl_status rrl_cuda_add(rrl_device *d, rrl_tensor y, rrl_tensor x);
 rrl_status rrl_cuda_gather(rrl_device *d, rrl_tensor y, rrl_tensor x, const int32_t *row);
 rrl_status rrl_cuda_scatter_add(rrl_device *d, rrl_tensor x, rrl_tensor y, const int32_t *row);
 
 /* attention.cu, with the cache */
-rrl_status rrl_cuda_kv_write(rrl_device *d, const rrl_kv_pool *pool, int32_t layer, rrl_tensor k, rrl_tensor v,
-                             const rrl_kv_writes *w);
+rrl_status rrl_cuda_kv_write(rrl_device *d, const rrl_kv_pool *pool, int32_t layer, const rrl_kv_rows *in,
+                             const rrl_batch *b, const rrl_kv_writes *w);
 rrl_status rrl_cuda_kv_copy(rrl_device *d, const rrl_kv_pool *pool, const int32_t *from, const int32_t *to, int32_t n);
 rrl_status rrl_cuda_attention(rrl_device *d, rrl_tensor out, rrl_tensor lse, rrl_tensor q, int32_t n_heads,
                               const rrl_kv_pool *pool, int32_t layer, const rrl_kv_table *table, const rrl_batch *b,

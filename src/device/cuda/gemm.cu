@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(RRL_CUDA_THREADS, 2) gemm_exact_kernel(const _
         }
 }
 
-rrl_status rrl_cuda_gemm_exact(const rrl_cuda *c, const rrl_cuda_gemm *p, int n) {
+rrl_status rrl_cuda_gemm_exact(rrl_cuda *c, const rrl_cuda_gemm *p, int n) {
     const int64_t k = p->w->k;
     const size_t width = c->dtype == RRL_BF16 ? 2 : 4;
     gemm_args a = {p->x, p->ldx, p->rows, k, k, 1, p->accumulate, {}};
@@ -124,8 +124,8 @@ rrl_status rrl_cuda_gemm_exact(const rrl_cuda *c, const rrl_cuda_gemm *p, int n)
     int64_t tiles = 0;
     for (int i = 0; i < n; i++) {
         const int64_t outputs = p->turned ? k : p[i].count;
-        a.of[i] = gemm_output{p[i].y, (const char *)p[i].w->data + (size_t)(p[i].first * k) * width, p[i].bias, p[i].ldy,
-                              outputs};
+        const char *w = (const char *)p[i].w->data + (size_t)(p[i].first * k) * width;
+        a.of[i] = gemm_output{p[i].y, w, p[i].bias, p[i].ldy, outputs};
         tiles += rrl_blocks(outputs, TILE);
     }
     const dim3 grid((unsigned)tiles, (unsigned)rrl_blocks(a.rows, TILE));

@@ -23,6 +23,6 @@ typedef struct {
  *  forward where n > 1. By cuBLASLt or, under RRL_DETERMINISM_EXACT, by the kernel below (products.cu). */
 rrl_status rrl_cuda_products(rrl_cuda *c, const rrl_cuda_gemm *p, int n);
 /** In the CPU's order of sums, one launch: f32-asc, or bf16-tile on a bf16 device (gemm.cu). */
-rrl_status rrl_cuda_gemm_exact(const rrl_cuda *c, const rrl_cuda_gemm *p, int n);
+rrl_status rrl_cuda_gemm_exact(rrl_cuda *c, const rrl_cuda_gemm *p, int n);
 
 #endif

@@ -107,7 +107,8 @@ __device__ static void load_dropped(down_shared *s, rrl_tensor x, const mask *m,
     }
 }
 
-/* Grid: (rows, 1, modules). blockDim.x = u.cols * splits; thread s * u.cols + c sums k = s, s + splits, ... of column c. */
+/* Grid: (rows, 1, modules). blockDim.x = u.cols * splits; thread s * u.cols + c sums k = s, s + splits, ... of column
+ * c. */
 __global__ void down_kernel(rrl_tensor x, const __grid_constant__ sides t, const __grid_constant__ mask drop,
                             const __grid_constant__ row_info b) {
     RRL_CUDA_SHARED(raw);
@@ -243,7 +244,7 @@ static row_info info_of(const rrl_batch *b) {
     return row_info{b->row_seq, b->adapter, b->position};
 }
 
-static rrl_status launch_down(const rrl_cuda *c, rrl_tensor x, const sides *t, int n, const mask *m, const rrl_batch *b) {
+static rrl_status launch_down(rrl_cuda *c, rrl_tensor x, const sides *t, int n, const mask *m, const rrl_batch *b) {
     const unsigned r16 = (unsigned)t->of[0].u.cols;
     const unsigned splits = c->determinism == RRL_DETERMINISM_EXACT ? 1 : RRL_CUDA_THREADS / r16;
     return RRL_LAUNCH(c, down_kernel, dim3((unsigned)rrl_blocks(x.rows, ROWS), 1, (unsigned)n), r16 * splits,
@@ -251,13 +252,13 @@ static rrl_status launch_down(const rrl_cuda *c, rrl_tensor x, const sides *t, i
 }
 
 template <bool BACKWARD>
-static rrl_status launch_up(const rrl_cuda *c, const sides *t, int n, const mask *m, const rrl_batch *b) {
+static rrl_status launch_up(rrl_cuda *c, const sides *t, int n, const mask *m, const rrl_batch *b) {
     int64_t widest = 0;
     for (int i = 0; i < n; i++) widest = t->of[i].y.cols > widest ? t->of[i].y.cols : widest;
     const dim3 grid((unsigned)rrl_blocks(widest, RRL_CUDA_THREADS), (unsigned)rrl_blocks(t->of[0].y.rows, ROWS),
                     (unsigned)n);
-    return RRL_LAUNCH(c, up_kernel<BACKWARD>, grid, RRL_CUDA_THREADS, ROWS * (size_t)t->of[0].u.cols * sizeof(float), *t,
-                      *m, info_of(b));
+    const size_t shared = ROWS * (size_t)t->of[0].u.cols * sizeof(float);
+    return RRL_LAUNCH(c, up_kernel<BACKWARD>, grid, RRL_CUDA_THREADS, shared, *t, *m, info_of(b));
 }
 
 /* One module of adapters [first, first + count). */
@@ -267,14 +268,14 @@ static void list_sides(module_sides *to, const rrl_lora_product *p, int32_t firs
     to->key = mask_key(&p->args);
     for (int32_t i = 0; i < count; ++i) {
         const rrl_lora *m = p->args.modules[first + i];
-        to->of[i] = m ? side{m->a_t, m->b_t, (int16_t)(rrl_blocks(m->r, RRL_LANES) * RRL_LANES), (int16_t)m->r, m->scale}
-                      : side{};
+        const int64_t ld = m ? rrl_blocks(m->r, RRL_LANES) * RRL_LANES : 0;
+        to->of[i] = m ? side{m->a_t, m->b_t, (int16_t)ld, (int16_t)m->r, m->scale} : side{};
     }
 }
 
 /* Which adapters the batch names lies in device memory: a launch for every TABLE that it may name. */
 rrl_status rrl_cuda_lora(rrl_device *d, rrl_tensor x, const rrl_batch *b, const rrl_lora_product *products, int32_t n) {
-    const rrl_cuda *c = rrl_cuda_of(d);
+    rrl_cuda *c = rrl_cuda_of(d);
     const int32_t n_adapters = n > 0 ? products[0].args.n_modules : 0;
     RRL_TRY(rrl_cuda_check(n >= 1 && n <= RRL_MOST_PRODUCTS, "lora's list of modules"));
     const mask drop = mask_of(&products[0].args);
@@ -296,7 +297,7 @@ rrl_status rrl_cuda_lora(rrl_device *d, rrl_tensor x, const rrl_batch *b, const 
 rrl_status rrl_cuda_lora_backward(rrl_device *d, float *da, float *db, rrl_tensor dx, rrl_tensor du, rrl_tensor dy,
                                   rrl_tensor x, rrl_tensor us, const rrl_lora *m, const rrl_batch *b,
                                   const rrl_lora_args *args) {
-    const rrl_cuda *c = rrl_cuda_of(d);
+    rrl_cuda *c = rrl_cuda_of(d);
     const mask drop = mask_of(args), none = mask{};
     const uint32_t key = mask_key(args);
     const unsigned ranks = (unsigned)rrl_blocks(m->r, OUTER_RANK);

@@ -63,7 +63,7 @@ __global__ void squares_sum_kernel(double *out, const double *partial, int64_t b
 }
 
 rrl_status rrl_cuda_sum_squares(rrl_device *d, double *out, const float *x, int64_t n) {
-    const rrl_cuda *c = rrl_cuda_of(d);
+    rrl_cuda *c = rrl_cuda_of(d);
     double *partial = (double *)c->room;
     const int64_t most = (int64_t)(c->room_bytes / sizeof *partial); /* blocks at a time */
     for (int64_t at = 0; at == 0 || at < n; at += most * SQUARES_BLOCK) {

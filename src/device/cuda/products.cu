@@ -12,7 +12,7 @@ __global__ void round_rows_kernel(uint16_t *to, const float *x, int64_t ldx, int
 }
 
 /* One call of cuBLASLt. */
-static rrl_status multiply(const rrl_cuda *c, const rrl_cuda_gemm *p, const void *x, int64_t ldx, int64_t row0,
+static rrl_status multiply(rrl_cuda *c, const rrl_cuda_gemm *p, const void *x, int64_t ldx, int64_t row0,
                            int64_t rows) {
     const int64_t k = p->w->k;
     const size_t width = c->dtype == RRL_BF16 ? 2 : 4;
@@ -38,8 +38,10 @@ rrl_status rrl_cuda_products(rrl_cuda *c, const rrl_cuda_gemm *p, int n) {
     if (!c->blaslt) return rrl_cuda_gemm_exact(c, p, n);
     for (int i = 0; c->dtype == RRL_F32 && i < n; i++) RRL_TRY(multiply(c, &p[i], p->x, p->ldx, 0, p->rows));
     if (c->dtype == RRL_F32) return RRL_OK;
-    const int64_t cols = p->turned ? p->count : p->w->k;
-    const int64_t ld = (cols + 7) / 8 * 8; /* 16 bytes: what the fast algorithms ask of a row */
+    const int64_t cols = p->turned ? p->count : p->w->k, ld = rrl_cuda_rounded_ld(cols);
+    const bool done = c->rounded.x == p->x && c->rounded.rows == p->rows && c->rounded.cols == cols && p->ldx == cols;
+    for (int i = 0; done && i < n; i++) RRL_TRY(multiply(c, &p[i], c->room, ld, 0, p->rows));
+    if (done) return RRL_OK;
     const int64_t most = (int64_t)(rrl_cuda_front_bytes(c) / 2) / ld;
     RRL_TRY(rrl_cuda_check(most > 0, "a product's input (beyond the working room)"));
     for (int64_t row = 0; row < p->rows; row += most) {

@@ -1,4 +1,4 @@
-/* Ops on rows: embedding, norms, rotation, rounding, SwiGLU, moving rows. A norm has half a warp a row, lane l of 16
+/* Ops on rows: embedding, norms, rotation, SwiGLU, moving rows. A norm has half a warp a row, lane l of 16
  * summing elements l, l + 16, ...: the order of the reference, and 64 consecutive bytes a step. */
 #include "device/cuda/cuda_ops.cuh"
 
@@ -16,7 +16,7 @@ __global__ void embed_kernel(float *y, const W *w, const int32_t *token, int64_t
 }
 
 rrl_status rrl_cuda_embed(rrl_device *d, rrl_tensor y, const rrl_weight *w, const rrl_batch *b) {
-    const rrl_cuda *c = rrl_cuda_of(d);
+    rrl_cuda *c = rrl_cuda_of(d);
     const dim3 grid = rrl_cuda_grid(y.rows * y.cols);
     RRL_TRY(rrl_cuda_check(y.cols == w->k && y.rows == b->n_rows, "embed's output"));
     if (c->dtype == RRL_BF16)
@@ -43,18 +43,35 @@ __device__ static float rms_factor(const float *x, int64_t n, int64_t cols, floa
     return 1.0f / sqrtf(rrl_tree16(sum) / (float)cols + eps);
 }
 
-__global__ void rms_norm_kernel(rrl_tensor y, rrl_tensor x, const float *w, float eps) {
+/* r NULL: nothing is added first. A lane reads what it wrote alone. */
+__global__ void rms_norm_kernel(rrl_tensor y, rrl_tensor x, const float *r, const float *w, float eps,
+                                rrl_cuda_beside beside) {
     int64_t n, row = half_warp_row(x.rows, x.cols, &n);
-    const float *from = x.data + row * x.cols;
-    float *to = y.data + row * x.cols;
-    const float r = rms_factor(from, n, x.cols, eps);
-    for (int64_t c = threadIdx.x % RRL_LANES; c < n; c += RRL_LANES) to[c] = (from[c] * r) * w[c];
+    float *from = x.data + row * x.cols, *to = y.data + row * x.cols;
+    for (int64_t c = threadIdx.x % RRL_LANES; r && c < n; c += RRL_LANES) from[c] += r[row * x.cols + c];
+    const float factor = rms_factor(from, n, x.cols, eps);
+    for (int64_t c = threadIdx.x % RRL_LANES; c < n; c += RRL_LANES) {
+        to[c] = (from[c] * factor) * w[c];
+        rrl_put_beside(&beside, row, c, to[c]);
+    }
+}
+
+static rrl_status norm(rrl_cuda *c, rrl_tensor y, rrl_tensor x, const float *r, const float *w, float eps) {
+    const rrl_cuda_beside beside = rrl_cuda_beside_of(c, y);
+    RRL_TRY(rrl_cuda_check(rrl_same_shape(x, y), "rms_norm's output"));
+    RRL_TRY(RRL_LAUNCH(c, rms_norm_kernel, dim3((unsigned)rrl_blocks(x.rows, ROWS_A_BLOCK)), RRL_CUDA_THREADS, 0, y, x,
+                       r, w, eps, beside));
+    rrl_cuda_was_rounded(c, beside, y);
+    return RRL_OK;
 }
 
 rrl_status rrl_cuda_rms_norm(rrl_device *d, rrl_tensor y, rrl_tensor x, const float *w, float eps) {
-    RRL_TRY(rrl_cuda_check(rrl_same_shape(x, y), "rms_norm's output"));
-    return RRL_LAUNCH(rrl_cuda_of(d), rms_norm_kernel, dim3((unsigned)rrl_blocks(x.rows, ROWS_A_BLOCK)),
-                      RRL_CUDA_THREADS, 0, y, x, w, eps);
+    return norm(rrl_cuda_of(d), y, x, NULL, w, eps);
+}
+
+rrl_status rrl_cuda_add_rms_norm(rrl_device *d, rrl_tensor y, rrl_tensor x, rrl_tensor r, const float *w, float eps) {
+    RRL_TRY(rrl_cuda_check(rrl_same_shape(x, r), "add_rms_norm's operands"));
+    return norm(rrl_cuda_of(d), y, x, r.data, w, eps);
 }
 
 __global__ void rms_norm_backward_kernel(rrl_tensor dx, rrl_tensor dy, rrl_tensor x, const float *w, float eps,
@@ -78,7 +95,7 @@ rrl_status rrl_cuda_rms_norm_backward(rrl_device *d, rrl_tensor dx, rrl_tensor d
                       RRL_CUDA_THREADS, 0, dx, dy, x, w, eps, accumulate);
 }
 
-/* --- rotation and rounding */
+/* --- rotation */
 
 /* a thread a pair (i, i + head_dim/2) */
 __global__ void rope_kernel(rrl_tensor x, int32_t n_heads, int32_t half, const int32_t *position, const float *cos,
@@ -102,29 +119,23 @@ rrl_status rrl_cuda_rope(rrl_device *d, rrl_tensor x, int32_t n_heads, int32_t h
                       head_dim / 2, b->position, cos, sin, inverse);
 }
 
-__global__ void round_kernel(float *x, int64_t n) {
-    for (int64_t i = rrl_cuda_first(); i < n; i += rrl_cuda_step()) x[i] = rrl_bf16_value(rrl_bf16_of(x[i]));
-}
-
-rrl_status rrl_cuda_round(rrl_device *d, rrl_tensor x, rrl_dtype dtype) {
-    RRL_TRY(rrl_cuda_check(dtype == RRL_F32 || dtype == RRL_BF16, "round's type"));
-    if (dtype == RRL_F32) return RRL_OK;
-    return RRL_LAUNCH(rrl_cuda_of(d), round_kernel, rrl_cuda_grid(x.rows * x.cols), RRL_CUDA_THREADS, 0, x.data,
-                      x.rows * x.cols);
-}
-
 /* --- SwiGLU */
 
-__global__ void swiglu_kernel(float *y, const float *gate, const float *up, int64_t n) {
-    for (int64_t i = rrl_cuda_first(); i < n; i += rrl_cuda_step())
-        y[i] = gate[i] / (1.0f + rrl_exp_f32(-gate[i])) * up[i];
+__global__ void swiglu_kernel(rrl_tensor y, const float *gate, const float *up, rrl_cuda_beside beside) {
+    for (int64_t i = rrl_cuda_first(); i < y.rows * y.cols; i += rrl_cuda_step()) {
+        y.data[i] = gate[i] / (1.0f + rrl_exp_f32(-gate[i])) * up[i];
+        rrl_put_beside(&beside, i / y.cols, i % y.cols, y.data[i]);
+    }
 }
 
 rrl_status rrl_cuda_swiglu(rrl_device *d, rrl_tensor y, rrl_tensor gate, rrl_tensor up) {
-    const int64_t n = y.rows * y.cols;
+    rrl_cuda *c = rrl_cuda_of(d);
+    const rrl_cuda_beside beside = rrl_cuda_beside_of(c, y);
     RRL_TRY(rrl_cuda_check(rrl_same_shape(y, gate) && rrl_same_shape(y, up), "swiglu's operands"));
-    return RRL_LAUNCH(rrl_cuda_of(d), swiglu_kernel, rrl_cuda_grid(n), RRL_CUDA_THREADS, 0, y.data, gate.data, up.data,
-                      n);
+    RRL_TRY(RRL_LAUNCH(c, swiglu_kernel, rrl_cuda_grid(y.rows * y.cols), RRL_CUDA_THREADS, 0, y, gate.data, up.data,
+                       beside));
+    rrl_cuda_was_rounded(c, beside, y);
+    return RRL_OK;
 }
 
 __global__ void swiglu_backward_kernel(float *dgate, float *dup, const float *dy, const float *gate, const float *up,
@@ -148,19 +159,20 @@ rrl_status rrl_cuda_swiglu_backward(rrl_device *d, rrl_tensor dgate, rrl_tensor 
 
 /* --- moving rows */
 
-rrl_status rrl_cuda_add(rrl_device *d, rrl_tensor y, rrl_tensor x) {
-    RRL_TRY(rrl_cuda_check(rrl_same_shape(y, x), "add's operands"));
-    return rrl_cuda_axpy(d, y.data, x.data, 1.0f, y.rows * y.cols); /* fma(1, x, y) is y + x */
-}
-
-__global__ void gather_kernel(rrl_tensor y, rrl_tensor x, const int32_t *row) {
-    for (int64_t i = rrl_cuda_first(); i < y.rows * y.cols; i += rrl_cuda_step())
+__global__ void gather_kernel(rrl_tensor y, rrl_tensor x, const int32_t *row, rrl_cuda_beside beside) {
+    for (int64_t i = rrl_cuda_first(); i < y.rows * y.cols; i += rrl_cuda_step()) {
         y.data[i] = x.data[(int64_t)row[i / y.cols] * x.cols + i % y.cols];
+        rrl_put_beside(&beside, i / y.cols, i % y.cols, y.data[i]);
+    }
 }
 
 rrl_status rrl_cuda_gather(rrl_device *d, rrl_tensor y, rrl_tensor x, const int32_t *row) {
+    rrl_cuda *c = rrl_cuda_of(d);
+    const rrl_cuda_beside beside = rrl_cuda_beside_of(c, y);
     RRL_TRY(rrl_cuda_check(y.cols == x.cols, "gather's output"));
-    return RRL_LAUNCH(rrl_cuda_of(d), gather_kernel, rrl_cuda_grid(y.rows * y.cols), RRL_CUDA_THREADS, 0, y, x, row);
+    RRL_TRY(RRL_LAUNCH(c, gather_kernel, rrl_cuda_grid(y.rows * y.cols), RRL_CUDA_THREADS, 0, y, x, row, beside));
+    rrl_cuda_was_rounded(c, beside, y);
+    return RRL_OK;
 }
 
 /* A block a row of y. Rows that go to one place (a prompt's last row is scored for every completion) are added by the

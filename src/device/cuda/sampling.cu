@@ -370,7 +370,7 @@ __global__ void __launch_bounds__(SAMPLE_THREADS)
 }
 
 rrl_status rrl_cuda_sample(rrl_device *d, int32_t *token, float *logp, rrl_tensor logits, const rrl_sample_row *rows) {
-    const rrl_cuda *c = rrl_cuda_of(d);
+    rrl_cuda *c = rrl_cuda_of(d);
     const int64_t n_blocks = rrl_blocks(logits.cols, RRL_VOCAB_BLOCK);
     const int64_t most = (int64_t)(c->room_bytes / sizeof(block_info)) / n_blocks; /* rows at a time */
     const size_t shared = sizeof(sample_shared) + (size_t)rrl_blocks(logits.cols, 32) * sizeof(uint32_t);
