@@ -45,7 +45,8 @@ TARGETS = [
     ("train", "torch + PEFT", 8, 3), ("step", "TRL", 15, 5),
     ("step memory", "TRL", 1, 1), ("step memory", "2 GiB", 1, 1),
     ("decode-1", "bound", 0.8, 0.8), ("decode-16", "bound", 0.8, 0.8), ("decode-64", "bound", 0.6, 0.6),
-    ("fleet-9", "one by one", 2, 2), ("durable", "at the end", 0.95, 0.95),
+    ("fleet-1", "one by one", 2, 2), ("fleet-4", "one by one", 2, 2),
+    ("fleet-16", "one by one", 2, 2), ("durable", "at the end", 0.95, 0.95),
 ]
 
 
@@ -520,7 +521,7 @@ def arguments():
     p.add_argument("--rrl", default="build/cpu/rrl", help="our program (default: build/cpu/rrl)")
     p.add_argument("--threads", type=int, default=os.cpu_count())
     p.add_argument("--rounds", type=int, default=2, help="turns of everybody (default: 2)")
-    p.add_argument("--works", default="decode-1,decode-16,decode-64,train,step,fleet-9,durable,products")
+    p.add_argument("--works", default="decode-1,decode-16,decode-64,train,step,fleet,durable,products")
     p.add_argument("--peers", default=",".join(PEERS), help="those to try (default: all)")
     p.add_argument("--python", default=sys.executable, help="Python with the peers (default: this one)")
     p.add_argument("--vllm-python", help="Python with vLLM for CPU")

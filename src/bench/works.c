@@ -24,7 +24,9 @@ static const rrl_bench_work WORKS[] = {
     {"groups-64", rrl_bench_groups, 64, "64 at once as training does: 8 prompts of 8, LoRA r 8"},
     {"train", rrl_bench_train, 8, "LoRA r 8, all linear: forward and backward of 8 x 256 tokens"},
     {"step", rrl_bench_step, 16, "GRPO step: 16 completions of 128 tokens, KL to the base"},
-    {"fleet-9", rrl_bench_fleet, 9, "9 conditions of 16 completions in one batch, and in turn"},
+    {"fleet-1", rrl_bench_fleet, 1, "9 conditions of 1 completion in one batch, and in turn"},
+    {"fleet-4", rrl_bench_fleet, 4, "9 conditions of 4 completions"},
+    {"fleet-16", rrl_bench_fleet, 16, "9 conditions of 16 completions"},
     {"durable", rrl_bench_durable, 0, "a segment and a checkpoint each step, and at the end"},
 };
 enum { N_WORKS = sizeof WORKS / sizeof WORKS[0] };
