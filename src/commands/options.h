@@ -49,7 +49,9 @@ enum {
 #define X(field, kind, def, low, argument, doc) RRL_OPTION_AT_##field,
     RRL_OPTION_LIST(X)
 #undef X
+    RRL_N_OPTIONS
 };
+_Static_assert(RRL_N_OPTIONS <= 32, "one more option needs masks of 64 bits");
 enum {
 #define X(field, kind, def, low, argument, doc) RRL_TAKES_##field = (int)(1U << RRL_OPTION_AT_##field),
     RRL_OPTION_LIST(X)
