@@ -1,9 +1,14 @@
-/* Attention over the paged cache: queries of one kv head, up to four at a time, against tiles of 32 keys.
+/* Attention over the paged cache: queries of one kv head, several at a time, against tiles of 32 keys.
  * Lanes are keys for the scores and head dimensions for the values. */
 #include "device/cpu/gemm.h"
 #include "device/cpu/vec_bf16.h"
 
-enum { SET = RRL_CHAIN_ROWS };
+/* Queries at a time: two vectors of scores each fill the registers. */
+#if defined(RRL_ISA_avx512)
+enum { SET = 8 };
+#else
+enum { SET = 4 };
+#endif
 
 typedef struct {
     const float *q[SET];
@@ -17,7 +22,7 @@ typedef struct {
 /* One block of a kv head's cache. */
 typedef struct {
     const void *tile; /* K [dim, 32], then V [32, dim] */
-    const char *next; /* the tiles that are read after it, to be fetched meanwhile */
+    const char *next; /* the tiles that are read after it, to be fetched meanwhile; NULL = near already */
     bool bf16;
     int dim, first; /* position of the block's first key */
 } key_tiles;
@@ -32,44 +37,25 @@ RRL_INLINE void scores(float s[SET][RRL_KV_BLOCK], const query_set *set, const k
                        const bool bf16) {
     enum { LINE = 64 };
     v16 acc[SET][2];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int i = 0; i < n; ++i) acc[i][0] = acc[i][1] = v16_zero();
     for (int d = 0; d < t->dim; ++d) {
-        for (int line = 0; line < (bf16 ? 2 : 4); ++line)
+        for (int line = 0; t->next && line < (bf16 ? 2 : 4); ++line)
             __builtin_prefetch(t->next + (d * (bf16 ? 2 : 4) + line) * LINE, 0, 3);
         v16 k0 = numbers_at(t->tile, d * RRL_KV_BLOCK, bf16);
         v16 k1 = numbers_at(t->tile, d * RRL_KV_BLOCK + RRL_LANES, bf16);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int i = 0; i < n; ++i) {
             v16 a = v16_set1(set->q[i][d]);
             acc[i][0] = v16_fma(a, k0, acc[i][0]);
             acc[i][1] = v16_fma(a, k1, acc[i][1]);
         }
     }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int i = 0; i < n; ++i) {
         v16_store(s[i], acc[i][0]);
         v16_store(s[i] + RRL_LANES, acc[i][1]);
     }
-}
-
-/* The online softmax step of one query: s becomes p, the return value is the factor of what was summed
- * before. */
-RRL_INLINE float softmax_step(float *m, v16 *sum, float s[RRL_KV_BLOCK], int valid, float scale) {
-    v16 factor = v16_set1(scale), none = v16_set1(-INFINITY);
-    int high = valid > RRL_LANES ? valid - RRL_LANES : 0, low = valid > RRL_LANES ? RRL_LANES : valid;
-    v16 s0 = v16_pick_n(v16_mul(v16_load(s), factor), none, low);
-    v16 s1 = v16_pick_n(v16_mul(v16_load(s + RRL_LANES), factor), none, high);
-    float max = v16_hmax(v16_max(s0, s1)), m_new = max > *m ? max : *m;
-    v16 a = v16_exp(v16_set1(*m - m_new)), shift = v16_set1(m_new);
-    v16 p0 = v16_exp(v16_sub(s0, shift)), p1 = v16_exp(v16_sub(s1, shift));
-    *sum = v16_add(v16_add(v16_mul(*sum, a), p0), p1);
-    *m = m_new;
-    v16_store(s, p0);
-    v16_store(s + RRL_LANES, p1);
-    float lanes[RRL_LANES];
-    v16_store(lanes, a);
-    return lanes[0];
 }
 
 /* Scores of the set's queries; the number of queries and the type become constants. */
@@ -86,7 +72,40 @@ static void all_scores(float s[SET][RRL_KV_BLOCK], const query_set *set, const k
         CASES(2)
         CASES(3)
         CASES(4)
+#if defined(RRL_ISA_avx512)
+        CASES(5)
+        CASES(6)
+        CASES(7)
+        CASES(8)
+#endif
 #undef CASES
+    }
+}
+
+/* The online softmax step: s, of which valid[i] numbers count, becomes p; a the factor of what was summed before. */
+static void softmax_step(query_set *set, float a[RRL_LANES], float s[SET][RRL_KV_BLOCK], const int *valid, float scale) {
+    const v16 factor = v16_set1(scale), none = v16_set1(-INFINITY);
+    float fall[RRL_LANES] = {0};
+    for (int i = 0; i < set->n; ++i) {
+        const int high = valid[i] > RRL_LANES ? valid[i] - RRL_LANES : 0;
+        const int low = valid[i] > RRL_LANES ? RRL_LANES : valid[i];
+        if (valid[i] == 0) continue;
+        const v16 s0 = v16_pick_n(v16_mul(v16_load(s[i]), factor), none, low);
+        const v16 s1 = v16_pick_n(v16_mul(v16_load(s[i] + RRL_LANES), factor), none, high);
+        const float max = v16_hmax(v16_max(s0, s1)), m = max > set->m[i] ? max : set->m[i];
+        v16_store(s[i], s0);
+        v16_store(s[i] + RRL_LANES, s1);
+        fall[i] = set->m[i] - m;
+        set->m[i] = m;
+    }
+    v16_store(a, v16_exp(v16_load(fall)));
+    for (int i = 0; i < set->n; ++i) {
+        if (valid[i] == 0) continue;
+        const v16 shift = v16_set1(set->m[i]);
+        const v16 p0 = v16_exp(v16_sub(v16_load(s[i]), shift)), p1 = v16_exp(v16_sub(v16_load(s[i] + RRL_LANES), shift));
+        set->sum[i] = v16_add(v16_add(v16_mul(set->sum[i], v16_set1(a[i])), p0), p1);
+        v16_store(s[i], p0);
+        v16_store(s[i] + RRL_LANES, p1);
     }
 }
 
@@ -99,24 +118,24 @@ static const float *values(float *room, const key_tiles *t) {
 }
 
 static void key_block(query_set *set, const key_tiles *t, float scale) {
-    float s[SET][RRL_KV_BLOCK], a[SET], room[RRL_MAX_HEAD_DIM * RRL_KV_BLOCK];
-    rrl_chains c = {.out = set->o[0],
-                    .ld_out = RRL_MAX_HEAD_DIM,
-                    .ld_vec = t->dim,
-                    .coef = s[0],
-                    .coef_row = RRL_KV_BLOCK,
-                    .coef_t = 1,
-                    .scale = a,
-                    .rows = set->n,
-                    .dim = t->dim};
+    float s[SET][RRL_KV_BLOCK], a[RRL_LANES], room[RRL_MAX_HEAD_DIM * RRL_KV_BLOCK];
+    int valid[SET];
     all_scores(s, set, t);
     for (int i = 0; i < set->n; ++i) {
-        int valid = set->n_keys[i] - t->first;
-        c.end[i] = valid < 0 ? 0 : valid > RRL_KV_BLOCK ? RRL_KV_BLOCK : valid;
-        a[i] = valid > 0 ? softmax_step(&set->m[i], &set->sum[i], s[i], c.end[i], scale) : 1.0f;
+        const int left = set->n_keys[i] - t->first;
+        valid[i] = left < 0 ? 0 : left > RRL_KV_BLOCK ? RRL_KV_BLOCK : left;
     }
-    c.vec = values(room, t);
-    RRL_KERNEL(chains)(&c);
+    softmax_step(set, a, s, valid, scale);
+    rrl_chains c = {.ld_out = RRL_MAX_HEAD_DIM, .vec = values(room, t), .ld_vec = t->dim, .coef_row = RRL_KV_BLOCK,
+                    .coef_t = 1, .dim = t->dim};
+    for (int i = 0; i < set->n; i += RRL_CHAIN_ROWS) {
+        c.rows = set->n - i < RRL_CHAIN_ROWS ? set->n - i : RRL_CHAIN_ROWS;
+        c.out = set->o[i];
+        c.coef = s[i];
+        c.scale = a + i;
+        memcpy(c.end, valid + i, (size_t)c.rows * sizeof *valid);
+        RRL_KERNEL(chains)(&c);
+    }
 }
 
 static const void *first_tile(const rrl_attention_job *j, int64_t row, int32_t kv_head) {
@@ -140,12 +159,12 @@ static void run_set(const rrl_attention_job *j, int64_t row0, int head0, int gro
         most = set.n_keys[i] > most ? set.n_keys[i] : most;
     }
     const int32_t *table = j->table->table + (int64_t)j->b->row_seq[row0] * j->table->stride;
-    key_tiles t = {.bf16 = j->pool->dtype == RRL_BF16, .dim = dim, .next = first_tile(j, row0, kv_head)};
-    for (; t.first < most; t.first += RRL_KV_BLOCK) {
-        const int32_t *block = table + t.first / RRL_KV_BLOCK;
-        t.tile = t.first ? t.next : first_tile(j, row0, kv_head);
-        t.next = t.first + RRL_KV_BLOCK < most ? rrl_kv_tile(j->pool, j->layer, block[1], kv_head)
-                                               : first_tile(j, rrl_min(row0 + 1, j->q.rows - 1), kv_head);
+    key_tiles t = {.tile = first_tile(j, row0, kv_head), .bf16 = j->pool->dtype == RRL_BF16, .dim = dim};
+    for (const void *next; t.first < most; t.first += RRL_KV_BLOCK, t.tile = next) {
+        next = t.first + RRL_KV_BLOCK < most
+                   ? rrl_kv_tile(j->pool, j->layer, table[t.first / RRL_KV_BLOCK + 1], kv_head)
+                   : first_tile(j, rrl_min(row0 + 1, j->q.rows - 1), kv_head);
+        t.next = at == 0 ? next : NULL; /* the sets that follow read the same tiles */
         key_block(&set, &t, j->scale);
     }
     for (int i = 0; i < n; ++i) {

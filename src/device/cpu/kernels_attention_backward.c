@@ -21,6 +21,19 @@ typedef struct {
     v16 delta[VECTORS], lse[VECTORS];
 } query_block;
 
+/* to[d][i] = from[i][d] of n <= QUERIES rows; 0 beyond them */
+static void turn(float (*to)[QUERIES], const float *from, int64_t ld, int n, int dim) {
+    for (int u = 0; u < QUERIES; u += RRL_LANES)
+        for (int d = 0; d < dim; d += RRL_LANES) {
+            const int left = v16_left(d, dim);
+            v16 r[RRL_LANES];
+            for (int i = 0; i < RRL_LANES; ++i)
+                r[i] = u + i < n ? v16_load_left(from + (u + i) * ld + d, left) : v16_zero();
+            v16_transpose(r);
+            for (int i = 0; i < left; ++i) v16_store(to[d + i] + u, r[i]);
+        }
+}
+
 static void load_queries(query_block *b, const rrl_attention_backward_job *j, int64_t row, int n, int head) {
     int dim = j->head_dim;
     float delta[QUERIES] = {0}, lse[QUERIES] = {0};
@@ -31,11 +44,10 @@ static void load_queries(query_block *b, const rrl_attention_backward_job *j, in
     b->q = j->q.data + at;
     b->dout = j->dout.data + at;
     b->dq = j->dq.data + at;
-    memset(b->q_t, 0, (size_t)dim * sizeof b->q_t[0]);
-    memset(b->dout_t, 0, (size_t)dim * sizeof b->dout_t[0]);
+    turn(b->q_t, b->q, j->q.cols, n, dim);
+    turn(b->dout_t, b->dout, j->q.cols, n, dim);
     for (int i = 0; i < n; ++i) {
-        const float *q = b->q + i * j->q.cols, *dout = b->dout + i * j->q.cols;
-        const float *out = j->out.data + at + i * j->q.cols;
+        const float *dout = b->dout + i * j->q.cols, *out = j->out.data + at + i * j->q.cols;
         v16 sum = v16_zero();
         for (int d = 0; d < dim; d += RRL_LANES) {
             int left = v16_left(d, dim);
@@ -43,10 +55,6 @@ static void load_queries(query_block *b, const rrl_attention_backward_job *j, in
         }
         delta[i] = v16_sum(sum);
         lse[i] = j->lse.data[(row + i) * j->lse.cols + head];
-        for (int d = 0; d < dim; ++d) {
-            b->q_t[d][i] = q[d];
-            b->dout_t[d][i] = dout[d];
-        }
     }
     for (int v = 0; v < VECTORS; ++v) {
         b->delta[v] = v16_load(delta + v * RRL_LANES);

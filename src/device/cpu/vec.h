@@ -101,6 +101,35 @@ RRL_INLINE v16 v16_exp(v16 x) {
                               _mm512_setzero_ps());
 }
 
+/* Lane j of vector i and lane i of vector j change places. */
+RRL_INLINE void v16_transpose(v16 r[RRL_LANES]) {
+    v16 t[RRL_LANES];
+#pragma GCC unroll 8
+    for (int i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 16; i += 4)
+#pragma GCC unroll 2
+        for (int h = 0; h < 2; ++h) {
+            __m512d a = _mm512_castps_pd(t[i + h]), b = _mm512_castps_pd(t[i + h + 2]);
+            r[i + 2 * h] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+            r[i + 2 * h + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+        }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) { /* r[4g + i]: lanes 4g .. 4g + 3 of the results i, i + 4, i + 8, i + 12 */
+        v16 a = _mm512_shuffle_f32x4(r[i], r[4 + i], 0x88), b = _mm512_shuffle_f32x4(r[8 + i], r[12 + i], 0x88);
+        v16 c = _mm512_shuffle_f32x4(r[i], r[4 + i], 0xdd), d = _mm512_shuffle_f32x4(r[8 + i], r[12 + i], 0xdd);
+        t[i] = _mm512_shuffle_f32x4(a, b, 0x88);
+        t[i + 8] = _mm512_shuffle_f32x4(a, b, 0xdd);
+        t[i + 4] = _mm512_shuffle_f32x4(c, d, 0x88);
+        t[i + 12] = _mm512_shuffle_f32x4(c, d, 0xdd);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) r[i] = t[i];
+}
+
 /* Sum of the integer masses of the lanes, see rrl_mass. */
 RRL_INLINE uint64_t v16_mass_sum(v16 p) {
     const __m512d scale = _mm512_set1_pd(0x1p40), shift = _mm512_set1_pd(0x1p52);
@@ -309,6 +338,17 @@ RRL_INLINE float v16_hmax(v16 a) {
     __m128 s4 = _mm_max_ps(_mm256_castps256_ps128(s8), _mm256_extractf128_ps(s8, 1));
     __m128 s2 = _mm_max_ps(s4, _mm_movehl_ps(s4, s4));
     return _mm_cvtss_f32(_mm_max_ss(s2, _mm_shuffle_ps(s2, s2, 1)));
+}
+#endif
+
+#if !defined(RRL_ISA_avx512)
+/* Lane j of vector i and lane i of vector j change places. */
+RRL_INLINE void v16_transpose(v16 r[RRL_LANES]) {
+    float from[RRL_LANES][RRL_LANES], to[RRL_LANES][RRL_LANES];
+    for (int i = 0; i < RRL_LANES; ++i) v16_store(from[i], r[i]);
+    for (int i = 0; i < RRL_LANES; ++i)
+        for (int l = 0; l < RRL_LANES; ++l) to[i][l] = from[l][i];
+    for (int i = 0; i < RRL_LANES; ++i) r[i] = v16_load(to[i]);
 }
 #endif
 
