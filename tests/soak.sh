@@ -4,14 +4,17 @@
 #
 # Turn about: a SIGKILL at a random moment to a random rank of a split layout (100 of them), and one visit of one fault
 # site (RRL_FAULT; sites from `rrl --fault-sites`; of a fresh run and of one that resumes), n = 1, 2, ... until a run meets
-# none. After each: no run hangs, the next one completes and has the digest of the undisturbed run.
+# none. After each: no run hangs, the next one completes and has the digest of the undisturbed run. Where n counts, every
+# segment and checkpoint is written (records.writer_share=1); killed runs and those that go on also join some of them.
 # Prints what was done. Exit 1 on a difference; the run's folder is kept.
 set -uo pipefail
 rrl="$1" work="$2" seconds="$3" RANDOM="${4:-20}"
 source="$(cd "$(dirname "$0")/.." && pwd)"
 kills=100 longest=180 # longest: seconds after which a run counts as hanging, on a busy machine
 begun=$SECONDS failures=0 killed=0 died=0 faults=0 rounds_done=0
-declare -A visits
+declare -A visits kills_of=([0]=0 [1]=0 [2]=0 [3]=0)
+names=(generator generator verifier learner) # of the ranks of a split layout
+shares=(1 0.2 0.01)                          # of a core for the writer: the fewer, the more is joined
 . "$source/tools/mpi_env.sh"
 export OMPI_MCA_ess_singleton_isolated=1 # one rank alone needs no helper process
 rm -rf "$work"
@@ -20,6 +23,7 @@ mkdir -p "$work"
 small=(--quiet --threads 1 --set dataset.limit=4 --set experiment.train_dataset.limit=16 --set generation.max_tokens=12
     --set training.max_steps=6 --set training.save_steps=2 --set records.steps_per_segment=1)
 roles=(--set parallel.roles.generators=2 --set parallel.roles.verifiers=1 --set parallel.roles.learners=1)
+each=(--set records.writer_share=1)
 command=(train "$source/configs/train.yaml" "${small[@]}" --set "output_dir=$work/out")
 
 left() { [ $((SECONDS - begun)) -lt "$seconds" ]; }
@@ -36,16 +40,20 @@ fail() { # what
 
 hangs() { [ "$1" = 124 ] || [ "$1" = 137 ]; }
 
+any_share() { share=(--set "records.writer_share=${shares[$((RANDOM % ${#shares[@]}))]}"); }
+
 # Four ranks in the background, as $job; returns when they have claimed the folder.
 start_split() {
-    mpirun -n 4 "$rrl" "${command[@]}" "${roles[@]}" >"$work/log" 2>&1 &
+    any_share
+    mpirun -n 4 "$rrl" "${command[@]}" "${roles[@]}" "${share[@]}" >"$work/log" 2>&1 &
     job=$!
     while kill -0 $job 2>/dev/null && [ ! -e "$work/out/run.json" ]; do sleep 0.01; done
 }
 
 # The next run completes, in another layout than the one before, and is equal.
 finish() { # what
-    alone || { fail "$1: resuming ends with $?"; return; }
+    any_share
+    alone "${share[@]}" || { fail "$1: resuming ends with $?"; return; }
     local found
     found="$(digest)"
     [ "$found" = "$want" ] || fail "$1: digest '$found', expected $want"
@@ -60,7 +68,7 @@ random_kill() {
     ranks=($(cat "/proc/$job/task/$job/children" 2>/dev/null))
     # on a machine that others use a run's length is not constant: the moments follow it
     if [ ${#ranks[@]} -eq 4 ] && kill -KILL "${ranks[$rank]}" 2>/dev/null; then
-        died=$((died + 1)) duration_ms=$((duration_ms * 10 / 9))
+        died=$((died + 1)) kills_of[$rank]=$((${kills_of[$rank]} + 1)) duration_ms=$((duration_ms * 10 / 9))
     else
         duration_ms=$((duration_ms * 2 / 3))
     fi
@@ -83,7 +91,7 @@ visit() { # site, n, start (fresh: nothing there; resumed: a killed run; again: 
         rm -rf "$work/out" "$work"/out.old-*
         [ "$start" = fresh ] || cp -a "$work/$start" "$work/out"
         [ "$start" != again ] || more=(--fresh)
-        RRL_FAULT="*:$site:$n:$kind" alone "${more[@]}"
+        RRL_FAULT="*:$site:$n:$kind" alone "${each[@]}" "${more[@]}"
         code=$?
         if [ $kind = kill ]; then
             [ $code = 137 ] || return 0 # no visit n: the loop over n ends
@@ -108,7 +116,7 @@ wait $job || { fail "undisturbed again"; exit 1; }
 duration_ms=$(($(date +%s%3N) - start_ms))
 [ "$(digest)" = "$want" ] || fail "two undisturbed runs differ"
 rm -rf "$work/out"
-RRL_FAULT="*:segment.write:4:kill" alone && fail "a run killed at its third segment ended well"
+RRL_FAULT="*:segment.write:4:kill" alone "${each[@]}" && fail "a run killed at its fourth segment ended well"
 cp -a "$work/out" "$work/resumed"
 
 # Sites in turn, in an order of the seed; a site leaves the list when a run meets no visit n.
@@ -135,5 +143,6 @@ while left && { [ ${#todo[@]} -gt 0 ] || [ $killed -lt $kills ]; }; do
 done
 
 echo "$died of $killed runs lost a rank, $faults faults, $failures failures, ${#todo[@]} loops over a site unfinished, $((SECONDS - begun)) s"
+for rank in 0 1 2 3; do echo "  rank $rank (${names[$rank]}): ${kills_of[$rank]} kills"; done
 for site in $("$rrl" --fault-sites); do echo "  $site: ${visits[$site]:-0} visits"; done
 if [ $failures = 0 ]; then rm -rf "$work"; else exit 1; fi

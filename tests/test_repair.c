@@ -234,7 +234,7 @@ static void test_busy(void) {
     "study %s/configs/quick.yaml --quiet --threads 1 experiment.seeds=[7] "                                           \
     "'experiment.arms=[{name: flip, corruption: flip, levels: [0.5], methods: [base, baseline]}]' hypotheses=[] "     \
     "dataset.limit=6 experiment.train_dataset.limit=16 generation.max_tokens=16 training.max_steps=6 "                \
-    "training.save_steps=2 records.steps_per_segment=2 output_dir=%s"
+    "training.save_steps=2 records.steps_per_segment=2 records.writer_share=1 output_dir=%s"
 #define TRAINED "flip/level-0.5/seed-7/baseline/"
 
 static int run_study(const char *dir) {

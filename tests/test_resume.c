@@ -20,10 +20,12 @@ static double duration;              /* of the first, seconds */
 
 #define RUN                                                                                                            \
     "train %1$s/configs/train.yaml --quiet --threads 1 dataset.limit=8 experiment.train_dataset.limit=32 "            \
-    "generation.max_tokens=16 training.save_steps=2 records.steps_per_segment=1 output_dir=%2$s/"
+    "generation.max_tokens=16 training.save_steps=2 records.steps_per_segment=1 records.writer_share=1 "                   \
+    "output_dir=%2$s/"
 #define SHORT "training.max_steps=6 "
 #define LONG  "training.max_steps=40 "
-#define LONGEST "training.max_steps=300 "
+#define LONGEST "training.max_steps=600 "
+#define JOINED "records.writer_share=0.01 " /* segments and checkpoints that wait are joined; else each is written */
 #define SPLIT "parallel.roles.generators=1 parallel.roles.verifiers=1 parallel.roles.learners=1 "
 
 static const char *in(const char *name) {
@@ -125,7 +127,7 @@ static void test_random_kills(void) {
     for (uint32_t i = 0; i < ROUNDS; i++) {
         for (uint32_t k = 0; k <= i % 2; k++) {
             program_end e;
-            pid_t p = start("", "out " SHORT);
+            pid_t p = start("", i % 3 ? "out " SHORT JOINED : "out " SHORT);
             if (k == 0) wait_for(in("out/run.json"), 30);
             program_sleep(uniform(2 * i + k) * span);
             kill(p, SIGKILL);

@@ -17,8 +17,8 @@ static char folder[PROGRAM_PATH], want[65]; /* digest of the undisturbed run */
 /* Two questions each, two updates with a checkpoint and a segment for each; %D is the folder of the test. */
 #define RUN                                                                                                            \
     "train %1$s/configs/train.yaml --quiet --threads 1 training.max_steps=2 training.batch_size=8 "                   \
-    "generation.max_tokens=6 training.save_steps=1 records.steps_per_segment=1 dataset.path=%2$s/test.jsonl "         \
-    "experiment.train_dataset.path=%2$s/train.jsonl output_dir=%2$s/"
+    "generation.max_tokens=6 training.save_steps=1 records.steps_per_segment=1 records.writer_share=1 "                \
+    "dataset.path=%2$s/test.jsonl experiment.train_dataset.path=%2$s/train.jsonl output_dir=%2$s/"
 
 static const char *in(const char *name) {
     static char path[2][PROGRAM_PATH + 64];

@@ -28,7 +28,7 @@ static void test_stopped(size_t i) {
     snprintf(path, sizeof path, "%s/out/checkpoints/step-00000001/complete", folder);
     snprintf(command, sizeof command,
              "mpirun -n %s train %s/configs/train.yaml --quiet --threads 1 dataset.limit=4 generation.max_tokens=12 "
-             "training.max_steps=100000 training.save_steps=1 parallel.timeout_s=%g %soutput_dir=%s/out",
+             "training.max_steps=100000 training.save_steps=1 records.writer_share=1 parallel.timeout_s=%g %soutput_dir=%s/out",
              CASES[i].ranks, RRL_SOURCE_DIR, TIMEOUT_S, CASES[i].settings, folder);
     pid_t job = program_start(log, command);
     for (double until = program_clock() + 60; !program_exists(path) && program_clock() < until;) program_sleep(0.01);

@@ -18,7 +18,7 @@ enum { HEAD_ROWS = 256, SAMPLER_BYTES = 36 };
 /* Measured (Open MPI 4.1, HDF5 1.10): program, libraries, an open record and the heap of the thread that writes
  * it; bytes of a loaded tokenizer for each of its file; bytes of a completion while it is
  * judged and written, and of each of its tokens. */
-static const double PROGRAM = 41.0 * MIB, TOKENIZER = 4.5, COMPLETION = 600, TOKEN = 24;
+static const double PROGRAM = 26.0 * MIB, TOKENIZER = 4.5, COMPLETION = 600, TOKEN = 24;
 
 typedef struct {
     const rrl_config *c;

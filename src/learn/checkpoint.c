@@ -59,7 +59,7 @@ void rrl_checkpoint_free(rrl_checkpoint **c) {
     *c = NULL;
 }
 
-static rrl_status tensors_save(const char *path, const rrl_checkpoint *c) {
+static rrl_status tensors_bytes(rrl_buffer *out, const rrl_checkpoint *c) {
     rrl_status rc = RRL_OK;
     const rrl_trainable *t = c->tensors;
     rrl_st_write *w = NULL;
@@ -74,7 +74,7 @@ static rrl_status tensors_save(const char *path, const rrl_checkpoint *c) {
             w[at] = (rrl_st_write){.name = name.data, .data = c->vectors + v * c->size + t[i].offset, .n_dims = 2,
                                    .dims = {t[i].rows, t[i].cols}};
         }
-    RRL_GOTO(rrl_safetensors_publish(path, w, c->count * VECTORS));
+    RRL_GOTO(rrl_safetensors_bytes(out, w, c->count * VECTORS));
 done:
     for (int32_t i = 0; names && i < c->count * VECTORS; i++) free(names[i]);
     free(names);
@@ -111,18 +111,26 @@ done:
     return rc;
 }
 
-/* What the marker holds: the digests of the other files. */
-static rrl_status marker_text(rrl_buffer *out, const char *dir) {
-    static const char *const files[] = {"tensors.safetensors", "state.json", "in_flight.bin"};
-    for (size_t i = 0; i < 3; i++) {
-        char *path = NULL, hex[RRL_SHA256_HEX];
+/* The files beside the marker, in the order in which it lists their digests. */
+static const char *const FILES[] = {"tensors.safetensors", "state.json", "in_flight.bin"};
+enum { N_FILES = 3 };
+
+static rrl_status marker_line(rrl_buffer *marker, const uint8_t sum[RRL_SHA256_BYTES], const char *file) {
+    char hex[RRL_SHA256_HEX];
+    rrl_sha256_hex(hex, sum);
+    return rrl_buffer_printf(marker, "%s  %s\n", hex, file);
+}
+
+/* What the marker should hold. */
+static rrl_status marker_of(rrl_buffer *out, const char *dir) {
+    for (int i = 0; i < N_FILES; i++) {
+        char *path = NULL;
         uint8_t sum[RRL_SHA256_BYTES];
-        RRL_TRY(rrl_path_join(&path, dir, files[i]));
+        RRL_TRY(rrl_path_join(&path, dir, FILES[i]));
         rrl_status rc = rrl_sha256_file(sum, path);
         free(path);
         RRL_TRY(rc);
-        rrl_sha256_hex(hex, sum);
-        RRL_TRY(rrl_buffer_printf(out, "%s  %s\n", hex, files[i]));
+        RRL_TRY(marker_line(out, sum, FILES[i]));
     }
     return RRL_OK;
 }
@@ -132,7 +140,7 @@ static bool marker_valid(const char *dir) {
     size_t len = 0;
     rrl_buffer want = {0};
     bool ok = rrl_path_join(&path, dir, "complete") == RRL_OK && rrl_file_exists(path) &&
-              rrl_file_read(&found, &len, path, MAX_STATE_BYTES) == RRL_OK && marker_text(&want, dir) == RRL_OK &&
+              rrl_file_read(&found, &len, path, MAX_STATE_BYTES) == RRL_OK && marker_of(&want, dir) == RRL_OK &&
               len == want.len && memcmp(found, want.data, len) == 0;
     free(path);
     free(found);
@@ -183,35 +191,50 @@ done:
     return rc;
 }
 
+static rrl_status state_text(rrl_buffer *out, const rrl_checkpoint *c) {
+    const rrl_train_state *s = &c->state;
+    return rrl_buffer_printf(out, "{\"version\": 1, \"digest\": \"%s\", \"step\": %lld, \"updates\": %lld, "
+                             "\"num_tokens\": %lld, \"nonfinite\": %lld}\n",
+                             c->digest, (long long)s->step, (long long)s->updates, (long long)s->num_tokens,
+                             (long long)s->nonfinite);
+}
+
+/* The marker makes all names of the folder durable. A crash before may keep it and lose another: then it does not match. */
+static rrl_status publish_all(const char *folder, const rrl_buffer content[N_FILES]) {
+    rrl_status rc = RRL_OK;
+    rrl_buffer marker = {0};
+    char *path = NULL;
+    for (int i = 0; i < N_FILES; i++) {
+        uint8_t sum[RRL_SHA256_BYTES];
+        RRL_GOTO(rrl_path_join(&path, folder, FILES[i]));
+        RRL_GOTO(rrl_file_publish_early(path, content[i].data, content[i].len));
+        RRL_GOTO(rrl_sha256_of(sum, content[i].data, content[i].len));
+        RRL_GOTO(marker_line(&marker, sum, FILES[i]));
+        free(path);
+        path = NULL;
+    }
+    RRL_GOTO(rrl_path_join(&path, folder, "complete"));
+    RRL_GOTO(rrl_file_publish(path, marker.data, marker.len));
+done:
+    free(path);
+    rrl_buffer_free(&marker);
+    return rc;
+}
+
 rrl_status rrl_checkpoint_write(const rrl_checkpoint *c, const char *dir, int64_t keep) {
     rrl_status rc = RRL_OK;
-    const rrl_train_state *state = &c->state;
-    rrl_buffer folder = {0}, tensors = {0}, text = {0}, file = {0}, marker = {0};
-    RRL_GOTO(rrl_buffer_printf(&folder, "%s/checkpoints/step-%08lld", dir, (long long)state->step));
+    rrl_buffer folder = {0}, content[N_FILES] = {{0}};
+    RRL_GOTO(rrl_buffer_printf(&folder, "%s/checkpoints/step-%08lld", dir, (long long)c->state.step));
     RRL_GOTO(rrl_dir_make(folder.data));
-    RRL_GOTO(rrl_buffer_printf(&text,
-                               "{\"version\": 1, \"digest\": \"%s\", \"step\": %lld, \"updates\": %lld, "
-                               "\"num_tokens\": %lld, \"nonfinite\": %lld}\n",
-                               c->digest, (long long)state->step, (long long)state->updates,
-                               (long long)state->num_tokens, (long long)state->nonfinite));
-    RRL_GOTO(rrl_buffer_printf(&file, "%s/state.json", folder.data));
-    RRL_GOTO(rrl_file_publish_early(file.data, text.data, text.len));
-    file.len = 0;
-    RRL_GOTO(rrl_buffer_printf(&file, "%s/in_flight.bin", folder.data));
-    RRL_GOTO(rrl_file_publish_early(file.data, c->in_flight.data, c->in_flight.len));
-    RRL_GOTO(rrl_buffer_printf(&tensors, "%s/tensors.safetensors", folder.data));
-    RRL_GOTO(tensors_save(tensors.data, c)); /* with it the names of all three are durable */
-    RRL_GOTO(marker_text(&marker, folder.data));
-    file.len = 0;
-    RRL_GOTO(rrl_buffer_printf(&file, "%s/complete", folder.data));
-    RRL_GOTO(rrl_file_publish(file.data, marker.data, marker.len));
+    RRL_GOTO(tensors_bytes(&content[0], c));
+    RRL_GOTO(state_text(&content[1], c));
+    content[2] = c->in_flight; /* borrowed */
+    RRL_GOTO(publish_all(folder.data, content));
     RRL_GOTO(prune(dir, keep));
 done:
+    rrl_buffer_free(&content[0]);
+    rrl_buffer_free(&content[1]);
     rrl_buffer_free(&folder);
-    rrl_buffer_free(&tensors);
-    rrl_buffer_free(&text);
-    rrl_buffer_free(&file);
-    rrl_buffer_free(&marker);
     return rc;
 }
 

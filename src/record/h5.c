@@ -14,7 +14,7 @@
 #include "base/memory.h"
 
 enum {
-    GROWTH = 1 << 20,    /* bytes by which a file in memory grows */
+    GROWTH = 1 << 18,    /* bytes by which a file in memory grows */
     ROOM = 8 << 20,      /* what opening a file may take, with its tables of the cache */
     MAX_TEXT = 1 << 30,  /* of one text in a file */
     MAX_COMPACT = 60000, /* bytes of data in an object header (HDF5 allows 64 KiB) */
@@ -53,10 +53,11 @@ static void quiet(void) {
 }
 
 /* HDF5 1.10 does not look at every allocation when it opens a file (H5AC_create): one that fails is a crash. So there is
- * room, or an error before it is called. */
+ * room, or an error before it is called. It is not touched: zeroing it would take longer than to write a segment. */
 static rrl_status have_room(void) {
-    char *room;
-    RRL_TRY(rrl_alloc(&room, ROOM, 1, "HDF5"));
+    char *room = NULL;
+    size_t bytes = 0;
+    RRL_TRY(rrl_grow(&room, &bytes, ROOM, 1, "HDF5"));
     free(room);
     return RRL_OK;
 }

@@ -32,6 +32,8 @@ void rrl_recorder_close(rrl_recorder **r); /* drops an unfinished segment; compl
 /** Groups (schedule order) and training row of one update. Takes the groups: each is freed once written. Steps ascend.
  *  groups may be none for a further iteration of a batch. Publishes a segment when it is full. */
 rrl_status rrl_recorder_step(rrl_recorder *r, rrl_group **groups, int n_groups, const rrl_training_row *row);
+/** As rrl_recorder_step, but a full segment stays open: the next step, which is at hand, joins it. */
+rrl_status rrl_recorder_join(rrl_recorder *r, rrl_group **groups, int n_groups, const rrl_training_row *row);
 /** Close and publish the open segment (before a checkpoint). */
 rrl_status rrl_recorder_flush(rrl_recorder *r);
 /** Completions of an evaluation in schedule order (groups of all questions; taken), its questions and its metrics.

@@ -168,20 +168,31 @@ rrl_status rrl_recorder_flush(rrl_recorder *r) {
     return RRL_OK;
 }
 
-static rrl_status add_step(rrl_recorder *r, rrl_group *const *groups, int n_groups,
-                           const rrl_training_row *row) {
+/* Adds a step to the open segment, which is published when it has `most` steps or ends where one that is there does. */
+static rrl_status add_step(rrl_recorder *r, rrl_group *const *groups, int n_groups, const rrl_training_row *row,
+                           int64_t most) {
     if (row->step != r->next)
         return RRL_FAIL(RRL_ERR_INTERNAL, "%s: step %lld was put, step %lld is next", r->dir,
                         (long long)row->step, (long long)r->next);
     RRL_TRY(rrl_segment_add(&r->open, groups, n_groups, row));
     r->next++;
-    return r->next >= rrl_replay_end(&r->replay, r->open.first, r->per_segment) ? rrl_recorder_flush(r)
-                                                                                : RRL_OK;
+    return r->next >= rrl_replay_end(&r->replay, r->open.first, most) ? rrl_recorder_flush(r) : RRL_OK;
+}
+
+/* They were the recorder's in any case. */
+static void free_groups(rrl_group **groups, int n) {
+    for (int i = 0; i < n; i++) rrl_group_free(&groups[i]);
 }
 
 rrl_status rrl_recorder_step(rrl_recorder *r, rrl_group **groups, int n_groups, const rrl_training_row *row) {
-    rrl_status rc = add_step(r, groups, n_groups, row);
-    for (int i = 0; i < n_groups; i++) rrl_group_free(&groups[i]); /* they were ours in any case */
+    rrl_status rc = add_step(r, groups, n_groups, row, r->per_segment);
+    free_groups(groups, n_groups);
+    return rc;
+}
+
+rrl_status rrl_recorder_join(rrl_recorder *r, rrl_group **groups, int n_groups, const rrl_training_row *row) {
+    rrl_status rc = add_step(r, groups, n_groups, row, INT64_MAX - r->next);
+    free_groups(groups, n_groups);
     return rc;
 }
 

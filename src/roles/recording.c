@@ -25,7 +25,7 @@ static void free_step(rrl_write *w) {
 
 static rrl_status write_step(rrl_write *w) {
     step_piece *p = (step_piece *)w;
-    return rrl_recorder_step(p->s->recorder, p->groups, p->n, &p->row);
+    return (w->more ? rrl_recorder_join : rrl_recorder_step)(p->s->recorder, p->groups, p->n, &p->row);
 }
 
 static rrl_status copy_group(rrl_group **out, const rrl_group *g) {
@@ -41,7 +41,7 @@ rrl_status rrl_record_step(rrl_writer *w, rrl_session *s, rrl_step_groups *b, co
     rrl_status rc = RRL_OK;
     step_piece *p = NULL;
     RRL_TRY(rrl_alloc(&p, 1, sizeof *p, "step to record"));
-    *p = (step_piece){.write = {write_step, free_step, false, NULL}, .s = s, .row = *row};
+    *p = (step_piece){.write = {.run = write_step, .done = free_step, .of = s}, .s = s, .row = *row};
     RRL_GOTO(rrl_alloc(&p->groups, (size_t)s->groups, sizeof *p->groups, "groups to record"));
     if (row->step % s->config->training.num_iterations == 0) p->n = s->groups;
     for (int32_t g = 0; g < p->n; g++) {
@@ -52,9 +52,8 @@ rrl_status rrl_record_step(rrl_writer *w, rrl_session *s, rrl_step_groups *b, co
         p->groups[g] = b->groups[g];
         b->groups[g] = NULL;
     }
-    rrl_write *piece = &p->write;
+    rrl_writer_put(w, &p->write);
     p = NULL;
-    rc = rrl_writer_put(w, piece, &s->team->watch);
 done:
     if (p) free_step(&p->write);
     return rc;
@@ -97,13 +96,12 @@ rrl_status rrl_record_checkpoint(rrl_writer *w, rrl_session *s, const rrl_step_g
     rrl_buffer in_flight = {0};
     checkpoint_piece *p = NULL;
     RRL_GOTO(rrl_alloc(&p, 1, sizeof *p, "checkpoint"));
-    *p = (checkpoint_piece){.write = {write_checkpoint, free_checkpoint, false, NULL}, .s = s, .pace = pace,
-                            .step = s->state.step};
+    *p = (checkpoint_piece){.write = {.run = write_checkpoint, .done = free_checkpoint, .of = s, .replaces = true},
+                            .s = s, .pace = pace, .step = s->state.step};
     if (ahead) RRL_GOTO(rrl_step_groups_pack(&in_flight, ahead, s));
     RRL_GOTO(rrl_checkpoint_take(&p->checkpoint, s->learner, s->adapter, &s->state, &in_flight, s->digest));
-    rrl_write *piece = &p->write;
+    rrl_writer_put(w, &p->write);
     p = NULL;
-    rc = rrl_writer_put(w, piece, &s->team->watch);
 done:
     free(p);
     rrl_buffer_free(&in_flight);

@@ -12,8 +12,9 @@
 #include "learn/schedule.h"
 #include "roles/recording.h"
 
-/* How far the writing may stay behind: a step and a checkpoint of each session. */
-enum { WAITING_A_SESSION = 2 };
+/* How far the writing may stay behind, in pieces of a session: a step and a checkpoint where each is written, else steps
+ * that are joined, and the newest checkpoint. */
+enum { EACH_WAITING = 2, JOINED_WAITING = 16 };
 
 /* What the loop holds of a session: the batch learnt from and, with a pipeline, the one sampled ahead. */
 typedef struct {
@@ -307,7 +308,7 @@ static rrl_status after_step(const crew *all, double seconds) {
     RRL_TRY(stop_asked(&why, all->team, &all->l[0]->pace));
     for (int i = 0; rc == RRL_OK && i < all->n; i++) rc = save_if_due(all->l[i], why != NULL);
     rrl_writer *writer = all->l[0]->writer;
-    if (writer && why && rc == RRL_OK) rc = rrl_writer_drain(writer, &all->team->watch);
+    if (writer && rc == RRL_OK) rc = (why ? rrl_writer_drain : rrl_writer_go)(writer, &all->team->watch);
     RRL_TRY(rrl_team_agree(all->team, rc, "checkpoint"));
     bool last = true;
     for (int i = 0; i < all->n; i++) {
@@ -319,6 +320,11 @@ static rrl_status after_step(const crew *all, double seconds) {
     rc = RRL_FAIL(RRL_ERR_REQUEUE, "stopped %s after step %lld with a checkpoint; the same command continues", why,
                   (long long)all->s[0]->state.step - 1);
     return rrl_team_agree(all->team, rc, "stop");
+}
+
+static rrl_status open_writer(rrl_writer **out, const rrl_session *s, int n) {
+    const double share = s->config->records.writer_share;
+    return rrl_writer_open(out, share, n * (share < 1 ? JOINED_WAITING : EACH_WAITING));
 }
 
 static rrl_status open_loops(loop *l, rrl_session *const *s, int n, crew *crews) {
@@ -338,7 +344,7 @@ rrl_status rrl_train_loop(rrl_session *const *s, int n) {
     crew crews[3] = {{0}}, *all = &crews[0];
     rrl_team *t = s[0]->team;
     RRL_TRY(rrl_alloc(&l, (size_t)n, sizeof *l, "fleet"));
-    if (s[0]->recorder) rc = rrl_writer_open(&writer, WAITING_A_SESSION * n);
+    if (s[0]->recorder) rc = open_writer(&writer, s[0], n);
     if (rc == RRL_OK) rc = open_loops(l, s, n, crews);
     RRL_GOTO(rrl_team_agree(t, rc, "before training"));
     for (int i = 0; i < n; i++) l[i].writer = writer;
