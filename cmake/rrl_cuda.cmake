@@ -6,9 +6,9 @@ set_property(CACHE RRL_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 # kernels and what stands around them; each file once
 set(RRL_CUDA_SOURCES rows.cu optimizer.cu gemm.cu products.cu attention.cu attention_backward.cu lora.cu vocab.cu
-                     sampling.cu cuda_device.cu cuda_ops.cu collective_nccl.cu)
+                     sampling.cu graph.cu cuda_device.cu cuda_ops.cu collective_nccl.cu)
 # the thin files that call NVIDIA's libraries, which the emulation replaces
-set(RRL_CUDA_CALLS blaslt.cu nccl_calls.cu)
+set(RRL_CUDA_CALLS blaslt.cu graph_calls.cu nccl_calls.cu)
 set(RRL_CUDA_LIBRARIES -ldl) # libnccl.so.2 is opened when it is needed (nccl_calls.cu)
 list(TRANSFORM RRL_CUDA_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/src/device/cuda/)
 list(TRANSFORM RRL_CUDA_CALLS PREPEND ${PROJECT_SOURCE_DIR}/src/device/cuda/)

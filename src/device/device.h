@@ -32,6 +32,9 @@ typedef struct rrl_device rrl_device;
  * a struct of its own, which begins with int64_t n, k. */
 typedef struct rrl_weight rrl_weight;
 
+/* Ops recorded once, to be launched again and again: a back end's own. */
+typedef struct rrl_graph rrl_graph;
+
 /* A view: row-major, contiguous, in device memory. f32 in this version. */
 typedef struct {
     float *data;
@@ -164,6 +167,13 @@ typedef struct {
     size_t (*weight_bytes)(const rrl_device *d, int64_t n, int64_t k);
     rrl_status (*weight_view)(rrl_device *d, rrl_weight **out, void *room, int64_t n, int64_t k);
     rrl_status (*weight_fill)(rrl_device *d, const rrl_weight *w, const void *src, rrl_dtype dtype);
+    /* recorded ops; NULL where the device has none. From begin to end ops are recorded and not run, and memory, copies
+     * and sync are errors. What their arguments named must stay, where it is, while the graph is launched; what lies there
+     * is read at each launch. end with out NULL drops the recording. */
+    rrl_status (*graph_begin)(rrl_device *d);
+    rrl_status (*graph_end)(rrl_device *d, rrl_graph **out);
+    rrl_status (*graph_launch)(rrl_device *d, rrl_graph *g);
+    void (*graph_free)(rrl_device *d, rrl_graph **g);
     /* forward ------------------------------------------------------------------------------------------------ */
     /* y[row] = w[token[row]] */
     rrl_status (*embed)(rrl_device *d, rrl_tensor y, const rrl_weight *w, const rrl_batch *b);

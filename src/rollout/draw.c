@@ -3,40 +3,53 @@
 #include "rollout/draw.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 
-/* Logits in memory: this many rows of the vocabulary. Enough to read the head's weights at full speed. */
+/* Logits in memory: this many rows of the vocabulary, and draws are taken in blocks of them. Enough to read the head's
+ * weights at full speed. */
 enum { BLOCK_ROWS = 64 };
 
 struct rrl_drawer {
     rrl_model *model;
-    float *logits;                   /* device [BLOCK_ROWS, vocab] */
-    int32_t *row, *token;            /* device [BLOCK_ROWS] */
-    float *logprob;                  /* device [BLOCK_ROWS] */
-    rrl_sample_row *settings;        /* device [BLOCK_ROWS] */
-    int32_t host_row[BLOCK_ROWS], host_token[BLOCK_ROWS];
-    float host_logprob[BLOCK_ROWS];
-    rrl_sample_row host_settings[BLOCK_ROWS];
+    size_t limit;                  /* draws at a time, a multiple of BLOCK_ROWS */
+    float *logits;                 /* device [BLOCK_ROWS, vocab] */
+    int32_t *row;                  /* device [limit] */
+    rrl_sample_row *settings;      /* device [limit] */
+    int32_t *drawn;                /* device [2, n]: tokens of n draws, then their log-probs */
+    int32_t *host_row, *host_drawn; /* the same on the host */
+    rrl_sample_row *host_settings;
 };
 
-size_t rrl_drawer_bytes(const rrl_model_config *c) {
-    const size_t row = (size_t)c->vocab * sizeof(float) + 2 * sizeof(int32_t) + sizeof(float) + sizeof(rrl_sample_row);
-    return BLOCK_ROWS * row;
+static size_t limit_of(int32_t batch_limit) {
+    return ((size_t)batch_limit + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_ROWS;
 }
 
-rrl_status rrl_drawer_open(rrl_drawer **out, rrl_model *m) {
+size_t rrl_drawer_bytes(const rrl_model_config *c, int32_t batch_limit) {
+    return BLOCK_ROWS * (size_t)c->vocab * sizeof(float) +
+           limit_of(batch_limit) * (3 * sizeof(int32_t) + sizeof(rrl_sample_row));
+}
+
+size_t rrl_drawer_limit(const rrl_drawer *s) {
+    return s->limit;
+}
+
+rrl_status rrl_drawer_open(rrl_drawer **out, rrl_model *m, int32_t batch_limit) {
     rrl_status rc;
     rrl_drawer *s = NULL;
     rrl_device *d = rrl_model_device(m);
-    const size_t vocab = (size_t)rrl_model_dims(m)->vocab;
+    const size_t vocab = (size_t)rrl_model_dims(m)->vocab, limit = limit_of(batch_limit);
     RRL_GOTO(rrl_alloc(&s, 1, sizeof *s, "sampler"));
     s->model = m;
+    s->limit = limit;
+    RRL_GOTO(rrl_alloc(&s->host_row, limit, sizeof *s->host_row, "rows to draw from"));
+    RRL_GOTO(rrl_alloc(&s->host_drawn, 2 * limit, sizeof *s->host_drawn, "drawn tokens"));
+    RRL_GOTO(rrl_alloc(&s->host_settings, limit, sizeof *s->host_settings, "sampling settings"));
     RRL_GOTO(d->ops->alloc(d, (void **)&s->logits, BLOCK_ROWS * vocab * sizeof *s->logits, "logits"));
-    RRL_GOTO(d->ops->alloc(d, (void **)&s->row, BLOCK_ROWS * sizeof *s->row, "rows to draw from"));
-    RRL_GOTO(d->ops->alloc(d, (void **)&s->token, BLOCK_ROWS * sizeof *s->token, "drawn tokens"));
-    RRL_GOTO(d->ops->alloc(d, (void **)&s->logprob, BLOCK_ROWS * sizeof *s->logprob, "drawn log-probs"));
-    RRL_GOTO(d->ops->alloc(d, (void **)&s->settings, BLOCK_ROWS * sizeof *s->settings, "sampling settings"));
+    RRL_GOTO(d->ops->alloc(d, (void **)&s->row, limit * sizeof *s->row, "rows to draw from"));
+    RRL_GOTO(d->ops->alloc(d, (void **)&s->drawn, 2 * limit * sizeof *s->drawn, "drawn tokens"));
+    RRL_GOTO(d->ops->alloc(d, (void **)&s->settings, limit * sizeof *s->settings, "sampling settings"));
     *out = s;
     s = NULL;
 done:
@@ -54,38 +67,43 @@ void rrl_drawer_close(rrl_drawer **out) {
     rrl_device *d = rrl_model_device(s->model);
     device_free(d, s->logits);
     device_free(d, s->row);
-    device_free(d, s->token);
-    device_free(d, s->logprob);
+    device_free(d, s->drawn);
     device_free(d, s->settings);
+    free(s->host_row);
+    free(s->host_drawn);
+    free(s->host_settings);
     free(s);
     *out = NULL;
 }
 
-static rrl_status draw_block(rrl_drawer *s, rrl_draw *draws, size_t n, rrl_workspace *w, rrl_tensor hidden) {
+rrl_status rrl_drawer_upload(rrl_drawer *s, const rrl_draw *draws, size_t n) {
     rrl_device *d = rrl_model_device(s->model);
-    const rrl_device_ops *ops = d->ops;
-    const rrl_tensor logits = {s->logits, (int64_t)n, rrl_model_dims(s->model)->vocab};
     for (size_t i = 0; i < n; i++) {
         s->host_row[i] = draws[i].row;
         s->host_settings[i] = draws[i].settings;
     }
-    RRL_TRY(ops->upload(d, s->row, s->host_row, n * sizeof *s->row));
-    RRL_TRY(ops->upload(d, s->settings, s->host_settings, n * sizeof *s->settings));
-    RRL_TRY(rrl_model_logits(s->model, w, logits, hidden, s->row));
-    RRL_TRY(ops->sample(d, s->token, s->logprob, logits, s->settings));
-    RRL_TRY(ops->download(d, s->host_token, s->token, n * sizeof *s->token));
-    RRL_TRY(ops->download(d, s->host_logprob, s->logprob, n * sizeof *s->logprob));
-    for (size_t i = 0; i < n; i++) {
-        draws[i].token = s->host_token[i];
-        draws[i].logprob = s->host_logprob[i];
+    RRL_TRY(d->ops->upload(d, s->row, s->host_row, n * sizeof *s->row));
+    return d->ops->upload(d, s->settings, s->host_settings, n * sizeof *s->settings);
+}
+
+rrl_status rrl_drawer_enqueue(rrl_drawer *s, size_t n, rrl_workspace *w, rrl_tensor hidden) {
+    rrl_device *d = rrl_model_device(s->model);
+    float *logprob = (float *)(s->drawn + n);
+    for (size_t first = 0; first < n; first += BLOCK_ROWS) {
+        const size_t rows = n - first < BLOCK_ROWS ? n - first : BLOCK_ROWS;
+        const rrl_tensor logits = {s->logits, (int64_t)rows, rrl_model_dims(s->model)->vocab};
+        RRL_TRY(rrl_model_logits(s->model, w, logits, hidden, s->row + first));
+        RRL_TRY(d->ops->sample(d, s->drawn + first, logprob + first, logits, s->settings + first));
     }
     return RRL_OK;
 }
 
-rrl_status rrl_drawer_run(rrl_drawer *s, rrl_draw *draws, size_t n, rrl_workspace *w, rrl_tensor hidden) {
-    for (size_t first = 0; first < n; first += BLOCK_ROWS) {
-        const size_t left = n - first;
-        RRL_TRY(draw_block(s, draws + first, left < BLOCK_ROWS ? left : BLOCK_ROWS, w, hidden));
+rrl_status rrl_drawer_download(rrl_drawer *s, rrl_draw *draws, size_t n) {
+    rrl_device *d = rrl_model_device(s->model);
+    RRL_TRY(d->ops->download(d, s->host_drawn, s->drawn, 2 * n * sizeof *s->drawn));
+    for (size_t i = 0; i < n; i++) {
+        draws[i].token = s->host_drawn[i];
+        memcpy(&draws[i].logprob, &s->host_drawn[n + i], sizeof draws[i].logprob);
     }
     return RRL_OK;
 }

@@ -29,6 +29,7 @@
 #include "rollout/batch.h"
 #include "rollout/draw.h"
 #include "rollout/kv_blocks.h"
+#include "rollout/replay.h"
 #include "rollout/request.h"
 #include "rrl/group.h"
 
@@ -69,6 +70,7 @@ struct rrl_rollout {
     rrl_workspace *workspace;
     rrl_step_batch *batch;
     rrl_drawer *drawer;
+    rrl_replay *replay;
     part *parts;     /* [batch_limit] */
     int32_t *queue;  /* [batch_limit] open parts, oldest first */
     int32_t n_queue;
@@ -140,7 +142,8 @@ static rrl_status open_device(rrl_rollout *r) {
     RRL_TRY(rrl_kv_blocks_open(&r->blocks, n_blocks));
     RRL_TRY(rrl_workspace_open(&r->workspace, r->model, max_rows));
     RRL_TRY(rrl_step_batch_open(&r->batch, d, max_rows, r->batch_limit, r->stride));
-    RRL_TRY(rrl_drawer_open(&r->drawer, r->model));
+    RRL_TRY(rrl_drawer_open(&r->drawer, r->model, r->batch_limit));
+    RRL_TRY(rrl_replay_open(&r->replay, d));
     RRL_TRY(d->ops->alloc(d, (void **)&r->history, 2 * n * (size_t)r->max_positions * word, "token history"));
     RRL_TRY(d->ops->alloc(d, (void **)&r->device_copy_from, n * word, "block copies"));
     return d->ops->alloc(d, (void **)&r->device_copy_to, n * word, "block copies");
@@ -177,6 +180,7 @@ void rrl_rollout_close(rrl_rollout **out) {
     if (r->device_copy_to) d->ops->free(d, r->device_copy_to);
     if (r->device_copy_from) d->ops->free(d, r->device_copy_from);
     if (r->history) d->ops->free(d, r->history);
+    rrl_replay_close(&r->replay);
     rrl_drawer_close(&r->drawer);
     rrl_step_batch_close(&r->batch);
     rrl_workspace_close(&r->workspace);
@@ -197,7 +201,7 @@ void rrl_rollout_close(rrl_rollout **out) {
 size_t rrl_rollout_bytes(const rrl_model_config *c, rrl_dtype kv, int32_t batch_limit, int32_t max_positions) {
     const int32_t context = context_of(c, max_positions), rows = batch_limit + PREFILL_ROWS;
     return (size_t)pool_blocks(batch_limit, context) * rrl_kv_block_bytes(c, kv) + rrl_workspace_bytes(c, rows) +
-           rrl_step_batch_bytes(rows, batch_limit, blocks_of(context)) + rrl_drawer_bytes(c) +
+           rrl_step_batch_bytes(rows, batch_limit, blocks_of(context)) + rrl_drawer_bytes(c, batch_limit) +
            2 * (size_t)batch_limit * ((size_t)context + 1) * sizeof(int32_t);
 }
 
@@ -449,10 +453,44 @@ static rrl_status take_token(rrl_rollout *r, const rrl_draw *w) {
     return put_history(r, r->batch_limit + w->seat, q->n_prompt + n, &w->token, 1);
 }
 
+/* A pass that is ready: its arrays are on the device. */
+typedef struct {
+    rrl_rollout *r;
+    const rrl_forward *f;
+    size_t n_draws; /* of the first call of the drawer */
+    rrl_tensor hidden;
+} ready_pass;
+
+static rrl_status enqueue(void *context) {
+    ready_pass *p = context;
+    RRL_TRY(rrl_model_forward(&p->hidden, p->r->model, p->r->workspace, p->f));
+    return rrl_drawer_enqueue(p->r->drawer, p->n_draws, p->r->workspace, p->hidden);
+}
+
+/* Forward and draws. Where all rows are one a sequence and the drawer takes them at once, as in decoding, this may be a
+ * step recorded before: batch and drawer put their arrays where they were. */
+static rrl_status compute(rrl_rollout *r, const rrl_forward *f, float dropout) {
+    const size_t most = rrl_drawer_limit(r->drawer);
+    ready_pass p = {.r = r, .f = f, .n_draws = r->n_draws < most ? r->n_draws : most};
+    const rrl_replay_shape shape = {f->batch.n_rows, (int32_t)p.n_draws, dropout};
+    RRL_TRY(rrl_drawer_upload(r->drawer, r->draws, p.n_draws));
+    if (f->batch.n_rows == f->batch.n_seqs && p.n_draws == r->n_draws)
+        RRL_TRY(rrl_replay_step(r->replay, shape, enqueue, &p));
+    else
+        RRL_TRY(enqueue(&p));
+    RRL_TRY(rrl_drawer_download(r->drawer, r->draws, p.n_draws));
+    for (size_t first = p.n_draws, n; first < r->n_draws; first += n) {
+        n = r->n_draws - first < most ? r->n_draws - first : most;
+        RRL_TRY(rrl_drawer_upload(r->drawer, r->draws + first, n));
+        RRL_TRY(rrl_drawer_enqueue(r->drawer, n, r->workspace, p.hidden));
+        RRL_TRY(rrl_drawer_download(r->drawer, r->draws + first, n));
+    }
+    return RRL_OK;
+}
+
 /* The rows of a step that share one dropout probability, which a forward pass has only one of. */
 static rrl_status pass(run *u, float dropout, int32_t *budget) {
     rrl_rollout *r = u->r;
-    rrl_tensor hidden;
     rrl_forward f = {.pool = &r->pool, .adapters = u->adapters, .n_adapters = u->n_adapters};
     rrl_step_batch_clear(r->batch);
     r->n_draws = 0;
@@ -461,8 +499,7 @@ static rrl_status pass(run *u, float dropout, int32_t *budget) {
     if (rrl_step_batch_rows(r->batch) == 0) return RRL_OK;
     r->counters.model_rows += rrl_step_batch_rows(r->batch);
     RRL_TRY(rrl_step_batch_upload(r->batch, &f, dropout));
-    RRL_TRY(rrl_model_forward(&hidden, r->model, r->workspace, &f));
-    RRL_TRY(rrl_drawer_run(r->drawer, r->draws, r->n_draws, r->workspace, hidden));
+    RRL_TRY(compute(r, &f, dropout));
     for (size_t i = 0; i < r->n_draws; i++) RRL_TRY(take_token(r, &r->draws[i]));
     return RRL_OK;
 }
@@ -487,6 +524,8 @@ static rrl_status step(run *u) {
     }
     r->counters.used_blocks = rrl_kv_blocks_used(r->blocks);
     r->counters.peak_blocks = rrl_kv_blocks_peak(r->blocks);
+    r->counters.recorded = rrl_replay_recorded(r->replay);
+    r->counters.repeated = rrl_replay_repeated(r->replay);
     return RRL_OK;
 }
 
@@ -549,6 +588,7 @@ rrl_status rrl_rollout_run(rrl_rollout *r, rrl_adapter *const *adapters, int32_t
         if (beat) beat(context);
     }
 done:
+    rrl_replay_forget(r->replay); /* the adapters may go */
     clear(r);
     return rc;
 }

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 
 #include "device/cuda/blaslt.h"
-
-void emulated_memory_open(bool open); /* emulator.cpp */
+#include "stream.h"
 
 struct rrl_blaslt {
     char *room;
@@ -27,10 +26,12 @@ static double at(const void *p, rrl_dtype dtype, int64_t i) {
     return dtype == RRL_BF16 ? rrl_bf16_value(((const uint16_t *)p)[i]) : ((const float *)p)[i];
 }
 
-rrl_status rrl_blaslt_multiply(rrl_blaslt *b, const rrl_blaslt_product *p, cudaStream_t stream) {
-    (void)stream;
+static void multiply(const rrl_blaslt *b, const rrl_blaslt_product *p) {
+    emulated_product();
     emulated_memory_open(true);
-    memset(b->room, 0xff, b->room_bytes); /* cuBLASLt may use it */
+    const size_t used = b->room_bytes < 4096 ? b->room_bytes : 4096;
+    memset(b->room, 0xff, used); /* cuBLASLt may use it, in all its length */
+    memset(b->room + b->room_bytes - used, 0xff, used);
     for (int64_t i = 0; i < p->rows; ++i)
         for (int64_t j = 0; j < p->outputs; ++j) {
             float *y = &p->y[i * p->ldy + j];
@@ -41,5 +42,9 @@ rrl_status rrl_blaslt_multiply(rrl_blaslt *b, const rrl_blaslt_product *p, cudaS
             *y = (float)sum;
         }
     emulated_memory_open(false);
+}
+
+rrl_status rrl_blaslt_multiply(rrl_blaslt *b, const rrl_blaslt_product *p, cudaStream_t) {
+    emulated_submit([b, product = *p]() { multiply(b, &product); });
     return RRL_OK;
 }

@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <functional>
+
 #define __global__
 #define __device__
 #define __host__
@@ -25,6 +27,7 @@
     X(cudaSuccess, 0, "no error")                                                                                      \
     X(cudaErrorInvalidValue, 1, "invalid argument")                                                                    \
     X(cudaErrorMemoryAllocation, 2, "out of memory")                                                                   \
+    X(cudaErrorStreamCaptureUnsupported, 900, "operation not permitted when stream is capturing")                        \
     X(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")
 typedef enum {
 #define X(name, code, text) name = code,
@@ -153,6 +156,8 @@ typedef struct {
     void *call;
 } emulated_kernel;
 void emulated_run(const char *name, dim3 blocks, unsigned threads, size_t shared, emulated_kernel kernel);
+/* Work of the stream: done at once, or kept while a graph is recorded (graph_host.cpp). */
+void emulated_submit(std::function<void()> work);
 
 /* kernel<<<...>>> with its arguments still to come. */
 template <class... P> struct emulated_start {
@@ -161,8 +166,11 @@ template <class... P> struct emulated_start {
     unsigned threads;
     size_t shared;
     void operator()(P... args) const {
-        auto call = [=, this]() { kernel(args...); };
-        emulated_run("kernel", blocks, threads, shared, {[](void *c) { (*(decltype(call) *)c)(); }, &call});
+        emulated_submit([start = *this, args...]() {
+            auto call = [&]() { start.kernel(args...); };
+            emulated_run("kernel", start.blocks, start.threads, start.shared,
+                         {[](void *c) { (*(decltype(call) *)c)(); }, &call});
+        });
     }
 };
 template <class... P>

@@ -10,6 +10,7 @@
 
 #include "cuda_runtime.h"
 #include "fiber.h"
+#include "stream.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -43,14 +44,14 @@ static cuda_thread *current;
 static emulated_kernel kernel;
 static const char *kernel_name = "";
 static bool reversed;
-static int64_t launches;
+static int64_t launches, waits;
 alignas(128) static unsigned char shared[SHARED_BYTES + 128];
 
 static void die(const char *what) {
     static const char *const NAMES[] = {"running", "at the barrier", "at the shuffle", "done"};
-    fprintf(stderr, "emulator: %s: %s, block (%u,%u,%u) of (%u,%u,%u), thread %d\n", kernel_name, what,
-            emulated.block.x, emulated.block.y, emulated.block.z, emulated.blocks.x, emulated.blocks.y, emulated.blocks.z,
-            current ? (int)(current - threads) : -1);
+    const dim3 at = emulated.block, of = emulated.blocks;
+    fprintf(stderr, "emulator: %s: %s, block (%u,%u,%u) of (%u,%u,%u), thread %d\n", kernel_name, what, at.x, at.y, at.z,
+            of.x, of.y, of.z, current ? (int)(current - threads) : -1);
     for (int i = 0; i < n_threads; ++i)
         if (i == 0 || threads[i].where != threads[i - 1].where || threads[i].line != threads[i - 1].line)
             fprintf(stderr, "  from thread %d on: %s of line %d\n", i, NAMES[threads[i].where], threads[i].line);
@@ -167,12 +168,32 @@ void emulated_run(const char *name, dim3 blocks, unsigned n, size_t shared_bytes
     launches++;
 }
 
+/* --- recorded work */
+
+static std::vector<std::function<void()>> *record; /* NULL = work is done as it comes */
+
+void emulated_submit(std::function<void()> work) {
+    if (record)
+        record->push_back(std::move(work));
+    else
+        work();
+}
+void emulated_record(std::vector<std::function<void()>> *to) {
+    record = to;
+}
+
 void emulator_reverse(int on) {
     reversed = on != 0;
 }
 
 int64_t emulator_launches(void) {
     return launches;
+}
+void emulated_product(void) {
+    launches++;
+}
+int64_t emulator_waits(void) {
+    return waits;
 }
 
 /* --- device memory: one reserved stretch of addresses, accessible inside kernels and copies only */
@@ -200,6 +221,7 @@ static void memory_reserve(void) {
 }
 
 cudaError_t cudaMalloc(void **out, size_t bytes) {
+    if (record) return cudaErrorStreamCaptureUnsupported;
     memory_reserve();
     const size_t room = (bytes + GRAIN - 1) / GRAIN * GRAIN + GRAIN;
     size_t at = 0, i = 0;
@@ -218,6 +240,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes) {
 }
 
 cudaError_t cudaFree(void *p) {
+    if (record) die("memory given back while a graph is recorded");
     for (size_t i = 0; i < allocations.size(); ++i)
         if (memory + allocations[i].at == p) {
             ASAN_POISON_MEMORY_REGION(p, allocations[i].bytes);
@@ -241,6 +264,7 @@ static bool on_device(const void *p, size_t bytes) {
 }
 
 cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t) {
+    if (record) return cudaErrorStreamCaptureUnsupported;
     if (!on_device(p, bytes)) return cudaErrorInvalidValue;
     memory_open(true);
     memset(p, value, bytes);
@@ -249,6 +273,7 @@ cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t) {
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+    if (record) return cudaErrorStreamCaptureUnsupported;
     if (!on_device(kind == cudaMemcpyHostToDevice ? to : from, bytes)) return cudaErrorInvalidValue;
     memory_open(true);
     memcpy(to, from, bytes);
@@ -266,6 +291,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t) {
     return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
+    if (record) return cudaErrorStreamCaptureUnsupported;
+    waits++;
     return cudaSuccess;
 }
 /* GPUs of a node: one, or EMULATED_GPUS; the same ones in every process. */
@@ -303,7 +330,6 @@ const char *cudaGetErrorString(cudaError_t e) {
 }
 
 /* --- products of cuBLASLt, see blaslt_host.cpp */
-void emulated_memory_open(bool open);
 void emulated_memory_open(bool open) {
     memory_open(open);
 }

@@ -13,8 +13,15 @@ extern "C" {
 void emulator_reverse(int reversed);
 /** Bytes of device memory in use; 0 when all is given back. */
 size_t emulator_bytes_in_use(void);
-/** Kernels started. */
+/** Kernels and products of cuBLASLt started, those of graphs too. */
 int64_t emulator_launches(void);
+/** Times that the host waited for the stream. */
+int64_t emulator_waits(void);
+/** Graphs recorded, and launched. */
+int64_t emulator_graphs(void);
+int64_t emulator_graph_launches(void);
+/** The next `n` recordings fail when they end. */
+void emulator_fail_graphs(int n);
 
 #ifdef __cplusplus
 }

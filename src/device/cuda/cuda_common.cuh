@@ -68,6 +68,7 @@ typedef struct {
     char *room;
     size_t room_bytes;
     rrl_cuda_rounded rounded;
+    bool recording; /* a graph, see graph.cu */
     char isa[96];  /* "sm_90 NVIDIA H200" */
     char uuid[48]; /* "GPU-0a1b2c3d-..." */
 } rrl_cuda;

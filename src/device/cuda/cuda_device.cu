@@ -19,6 +19,7 @@ static const size_t ROOM_BYTES = (size_t)96 << 20, BLASLT_BYTES = (size_t)32 << 
 rrl_status rrl_cuda_alloc(rrl_device *d, void **out, size_t bytes, const char *what) {
     rrl_status rc = RRL_OK;
     void *p = NULL;
+    RRL_TRY(rrl_cuda_not_recording(rrl_cuda_of(d), "memory asked for"));
     cudaError_t e = cudaMalloc(&p, bytes ? bytes : 1); /* aligned to 256 bytes */
     if (e == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError();
@@ -40,6 +41,7 @@ void rrl_cuda_free(rrl_device *d, void *p) {
 
 rrl_status rrl_cuda_upload(rrl_device *d, void *to, const void *host, size_t bytes) {
     rrl_status rc = RRL_OK;
+    RRL_TRY(rrl_cuda_not_recording(rrl_cuda_of(d), "an upload"));
     rrl_cuda_of(d)->rounded.x = NULL;
     if (bytes) RRL_CUDA(cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, rrl_cuda_of(d)->stream));
 done:
@@ -48,6 +50,7 @@ done:
 
 rrl_status rrl_cuda_sync(rrl_device *d) {
     rrl_status rc = RRL_OK;
+    RRL_TRY(rrl_cuda_not_recording(rrl_cuda_of(d), "a wait"));
     RRL_CUDA(cudaStreamSynchronize(rrl_cuda_of(d)->stream));
 done:
     return rc;
@@ -55,6 +58,7 @@ done:
 
 rrl_status rrl_cuda_download(rrl_device *d, void *host, const void *from, size_t bytes) {
     rrl_status rc = RRL_OK;
+    RRL_TRY(rrl_cuda_not_recording(rrl_cuda_of(d), "a download"));
     if (bytes) RRL_CUDA(cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, rrl_cuda_of(d)->stream));
     return rrl_cuda_sync(d);
 done:

@@ -12,6 +12,12 @@ rrl_status rrl_cuda_sync(rrl_device *d);
 rrl_status rrl_cuda_weight_pack(rrl_device *d, rrl_weight **out, const void *src, rrl_dtype dtype, int64_t n,
                                 int64_t k);
 void rrl_cuda_weight_free(rrl_device *d, rrl_weight **w);
+rrl_status rrl_cuda_graph_begin(rrl_device *d);
+rrl_status rrl_cuda_graph_end(rrl_device *d, rrl_graph **out);
+rrl_status rrl_cuda_graph_launch(rrl_device *d, rrl_graph *g);
+void rrl_cuda_graph_free(rrl_device *d, rrl_graph **g);
+/** Errors: RRL_ERR_INTERNAL while a graph is recorded. */
+rrl_status rrl_cuda_not_recording(const rrl_cuda *c, const char *what);
 const char *rrl_cuda_numeric_path(const rrl_device *d);
 const char *rrl_cuda_isa(const rrl_device *d);
 void rrl_cuda_close(rrl_device *d);
