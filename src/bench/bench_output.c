@@ -22,7 +22,7 @@ static rrl_status put_parts(rrl_buffer *b, const rrl_bench_row *r) {
         RRL_TRY(rrl_buffer_printf(b, "%s%s %.*f s", i ? ", " : "", r->part[i].name, digits_of(r->part[i].seconds.wall),
                                   r->part[i].seconds.wall));
     if (r->against)
-        RRL_TRY(rrl_buffer_printf(b, ": %.3f x \"%s\" (processor time %.3f x)", r->gain.wall, r->against, r->gain.cpu));
+        RRL_TRY(rrl_buffer_printf(b, "\n   %.3f x \"%s\" (processor time %.3f x)", r->gain.wall, r->against, r->gain.cpu));
     return rrl_buffer_puts(b, "\n");
 }
 
