@@ -151,8 +151,31 @@ static void long_prompt(const char *dir, rrl_dtype products, rrl_dtype kv) {
     world_close(&w);
 }
 
+/* --- draws */
+
+/* More draws a step than rows of logits are held, and, where few decode at once, more than the drawer takes. */
+static void many_draws(void) {
+    enum { DRAWS = 300 };
+    static const int32_t prompt[SHORT] = {4, 8, 15, 16, 23}, LIMITS[] = {DRAWS, 70, 3};
+    world w;
+    result got[3] = {{0}};
+    if (!CHECK_OK(world_open(&w, GOLDEN, "llama", "auto", 2))) return;
+    for (int i = 0; i < 3; i++) {
+        int64_t index = i;
+        collector k = {.results = got};
+        const rrl_request q = {.prompt = prompt, .n_prompt = SHORT, .count = DRAWS, .sampling = {1, 0.9, 1, 0, 2},
+                               .key = {.seed = 1, .purpose = RRL_RNG_TRAIN}, .user = &index};
+        CHECK_OK(generate(NULL, &k, &w, &q, 1, LIMITS[i], SHORT + 2));
+        CHECK(got[i].count == DRAWS && got[i].total > DRAWS);
+        CHECK(results_same(&got[0], &got[i]));
+    }
+    results_free(got, 3);
+    world_close(&w);
+}
+
 int main(void) {
     char dir[1024];
+    many_draws();
     allocates_what_it_says(RRL_F32);
     allocates_what_it_says(RRL_BF16);
     half_the_cache();

@@ -7,14 +7,14 @@
 
 #include "base/memory.h"
 
-/* Logits in memory: this many rows of the vocabulary, and draws are taken in blocks of them. Enough to read the head's
- * weights at full speed. */
-enum { BLOCK_ROWS = 64 };
+/* Logits in memory: rows of the vocabulary, a multiple of UNIT_ROWS up to MOST_ROWS; draws are taken in blocks of them,
+ * each of which reads the head's weights once. */
+enum { UNIT_ROWS = 64, MOST_ROWS = 256 };
 
 struct rrl_drawer {
     rrl_model *model;
-    size_t limit;                  /* draws at a time, a multiple of BLOCK_ROWS */
-    float *logits;                 /* device [BLOCK_ROWS, vocab] */
+    size_t limit, block;           /* draws at a time, and rows of logits */
+    float *logits;                 /* device [block, vocab] */
     int32_t *row;                  /* device [limit] */
     rrl_sample_row *settings;      /* device [limit] */
     int32_t *drawn;                /* device [2, n]: tokens of n draws, then their log-probs */
@@ -23,11 +23,16 @@ struct rrl_drawer {
 };
 
 static size_t limit_of(int32_t batch_limit) {
-    return ((size_t)batch_limit + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_ROWS;
+    return ((size_t)batch_limit + UNIT_ROWS - 1) / UNIT_ROWS * UNIT_ROWS;
+}
+
+static size_t block_of(int32_t batch_limit) {
+    const size_t limit = limit_of(batch_limit);
+    return limit < MOST_ROWS ? limit : MOST_ROWS;
 }
 
 size_t rrl_drawer_bytes(const rrl_model_config *c, int32_t batch_limit) {
-    return BLOCK_ROWS * (size_t)c->vocab * sizeof(float) +
+    return block_of(batch_limit) * (size_t)c->vocab * sizeof(float) +
            limit_of(batch_limit) * (3 * sizeof(int32_t) + sizeof(rrl_sample_row));
 }
 
@@ -43,10 +48,11 @@ rrl_status rrl_drawer_open(rrl_drawer **out, rrl_model *m, int32_t batch_limit) 
     RRL_GOTO(rrl_alloc(&s, 1, sizeof *s, "sampler"));
     s->model = m;
     s->limit = limit;
+    s->block = block_of(batch_limit);
     RRL_GOTO(rrl_alloc(&s->host_row, limit, sizeof *s->host_row, "rows to draw from"));
     RRL_GOTO(rrl_alloc(&s->host_drawn, 2 * limit, sizeof *s->host_drawn, "drawn tokens"));
     RRL_GOTO(rrl_alloc(&s->host_settings, limit, sizeof *s->host_settings, "sampling settings"));
-    RRL_GOTO(d->ops->alloc(d, (void **)&s->logits, BLOCK_ROWS * vocab * sizeof *s->logits, "logits"));
+    RRL_GOTO(d->ops->alloc(d, (void **)&s->logits, s->block * vocab * sizeof *s->logits, "logits"));
     RRL_GOTO(d->ops->alloc(d, (void **)&s->row, limit * sizeof *s->row, "rows to draw from"));
     RRL_GOTO(d->ops->alloc(d, (void **)&s->drawn, 2 * limit * sizeof *s->drawn, "drawn tokens"));
     RRL_GOTO(d->ops->alloc(d, (void **)&s->settings, limit * sizeof *s->settings, "sampling settings"));
@@ -89,8 +95,8 @@ rrl_status rrl_drawer_upload(rrl_drawer *s, const rrl_draw *draws, size_t n) {
 rrl_status rrl_drawer_enqueue(rrl_drawer *s, size_t n, rrl_workspace *w, rrl_tensor hidden) {
     rrl_device *d = rrl_model_device(s->model);
     float *logprob = (float *)(s->drawn + n);
-    for (size_t first = 0; first < n; first += BLOCK_ROWS) {
-        const size_t rows = n - first < BLOCK_ROWS ? n - first : BLOCK_ROWS;
+    for (size_t first = 0; first < n; first += s->block) {
+        const size_t rows = n - first < s->block ? n - first : s->block;
         const rrl_tensor logits = {s->logits, (int64_t)rows, rrl_model_dims(s->model)->vocab};
         RRL_TRY(rrl_model_logits(s->model, w, logits, hidden, s->row + first));
         RRL_TRY(d->ops->sample(d, s->drawn + first, logprob + first, logits, s->settings + first));
