@@ -10,7 +10,7 @@ extern const rrl_cuda_module rrl_cuda_module_table;
 
 #define GOLDEN RRL_SOURCE_DIR "/tests/golden/qwen2/model"
 #ifdef __SANITIZE_ADDRESS__
-enum { NEW = 7, ALL = 0 }; /* everything takes ten times as long */
+enum { NEW = 8, ALL = 0 }; /* everything takes ten times as long */
 #else
 enum { NEW = 10, ALL = 1 };
 #endif
@@ -52,7 +52,7 @@ static void count_launches(rrl_dtype dtype, rrl_determinism determinism, bool ad
 
 /* --- graphs */
 
-/* What replay.h says of these completions: the steps that are recorded, and those that are repeated. */
+/* What repeat.h says of these completions: the steps that are recorded, and those that are repeated. */
 typedef struct {
     int64_t steps, recorded, repeated;
 } expected;
@@ -121,7 +121,7 @@ static void repeats_steps(rrl_dtype dtype, rrl_determinism determinism) {
         CHECK_EQ_INT(counters[i].repeated, e.repeated);
     }
     CHECK(!results_same(&got[0], &got[1]) && results_same(&got[0], &got[2]));
-    CHECK(e.recorded > 3 && e.repeated > 3); /* some sequences end before others */
+    CHECK(e.recorded > 3 && e.repeated > 0); /* some sequences end before others */
     CHECK_EQ_INT(emulator_graphs() - graphs, e.recorded);
     CHECK_EQ_INT(emulator_graph_launches() - launched, e.recorded + e.repeated);
     CHECK_EQ_INT(emulator_waits() - waits, e.steps + 3); /* one a step, those of the prompts too */

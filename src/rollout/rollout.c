@@ -29,7 +29,7 @@
 #include "rollout/batch.h"
 #include "rollout/draw.h"
 #include "rollout/kv_blocks.h"
-#include "rollout/replay.h"
+#include "rollout/repeat.h"
 #include "rollout/request.h"
 #include "rrl/group.h"
 
@@ -70,7 +70,7 @@ struct rrl_rollout {
     rrl_workspace *workspace;
     rrl_step_batch *batch;
     rrl_drawer *drawer;
-    rrl_replay *replay;
+    rrl_repeat *repeat;
     part *parts;     /* [batch_limit] */
     int32_t *queue;  /* [batch_limit] open parts, oldest first */
     int32_t n_queue;
@@ -143,7 +143,7 @@ static rrl_status open_device(rrl_rollout *r) {
     RRL_TRY(rrl_workspace_open(&r->workspace, r->model, max_rows));
     RRL_TRY(rrl_step_batch_open(&r->batch, d, max_rows, r->batch_limit, r->stride));
     RRL_TRY(rrl_drawer_open(&r->drawer, r->model, r->batch_limit));
-    RRL_TRY(rrl_replay_open(&r->replay, d));
+    RRL_TRY(rrl_repeat_open(&r->repeat, d));
     RRL_TRY(d->ops->alloc(d, (void **)&r->history, 2 * n * (size_t)r->max_positions * word, "token history"));
     RRL_TRY(d->ops->alloc(d, (void **)&r->device_copy_from, n * word, "block copies"));
     return d->ops->alloc(d, (void **)&r->device_copy_to, n * word, "block copies");
@@ -180,7 +180,7 @@ void rrl_rollout_close(rrl_rollout **out) {
     if (r->device_copy_to) d->ops->free(d, r->device_copy_to);
     if (r->device_copy_from) d->ops->free(d, r->device_copy_from);
     if (r->history) d->ops->free(d, r->history);
-    rrl_replay_close(&r->replay);
+    rrl_repeat_close(&r->repeat);
     rrl_drawer_close(&r->drawer);
     rrl_step_batch_close(&r->batch);
     rrl_workspace_close(&r->workspace);
@@ -472,10 +472,10 @@ static rrl_status enqueue(void *context) {
 static rrl_status compute(rrl_rollout *r, const rrl_forward *f, float dropout) {
     const size_t most = rrl_drawer_limit(r->drawer);
     ready_pass p = {.r = r, .f = f, .n_draws = r->n_draws < most ? r->n_draws : most};
-    const rrl_replay_shape shape = {f->batch.n_rows, (int32_t)p.n_draws, dropout};
+    const rrl_repeat_shape shape = {f->batch.n_rows, (int32_t)p.n_draws, dropout};
     RRL_TRY(rrl_drawer_upload(r->drawer, r->draws, p.n_draws));
     if (f->batch.n_rows == f->batch.n_seqs && p.n_draws == r->n_draws)
-        RRL_TRY(rrl_replay_step(r->replay, shape, enqueue, &p));
+        RRL_TRY(rrl_repeat_step(r->repeat, shape, enqueue, &p));
     else
         RRL_TRY(enqueue(&p));
     RRL_TRY(rrl_drawer_download(r->drawer, r->draws, p.n_draws));
@@ -524,8 +524,8 @@ static rrl_status step(run *u) {
     }
     r->counters.used_blocks = rrl_kv_blocks_used(r->blocks);
     r->counters.peak_blocks = rrl_kv_blocks_peak(r->blocks);
-    r->counters.recorded = rrl_replay_recorded(r->replay);
-    r->counters.repeated = rrl_replay_repeated(r->replay);
+    r->counters.recorded = rrl_repeat_recorded(r->repeat);
+    r->counters.repeated = rrl_repeat_repeated(r->repeat);
     return RRL_OK;
 }
 
@@ -588,7 +588,7 @@ rrl_status rrl_rollout_run(rrl_rollout *r, rrl_adapter *const *adapters, int32_t
         if (beat) beat(context);
     }
 done:
-    rrl_replay_forget(r->replay); /* the adapters may go */
+    rrl_repeat_forget(r->repeat); /* the adapters may go */
     clear(r);
     return rc;
 }

@@ -42,7 +42,7 @@ typedef struct {
                                from the prompt's last row, and the last token of a completion is never fed */
     int64_t decode_steps;   /* steps in which a sequence moved on; prompts are computed in the same steps */
     int64_t pool_blocks, used_blocks, peak_blocks; /* of the KV pool: in all, in use now, most at a time */
-    int64_t recorded, repeated; /* decode steps recorded, and repeated without enqueueing them anew (replay.h) */
+    int64_t recorded, repeated; /* decode steps recorded, and repeated without enqueueing them anew (repeat.h) */
 } rrl_rollout_counters;
 
 typedef struct rrl_rollout rrl_rollout;
