@@ -1,8 +1,9 @@
 /* Decoding on the emulated GPU: how many kernels a step takes, steps recorded as graphs and repeated, and one wait of
- * the host a step. Times mean nothing here; counts do. */
+ * the host a step; memory as planned. Times mean nothing here; counts do. */
 #include "check.h"
 #include "cuda_host/emulator.h"
 #include "device/cuda_module.h"
+#include "model/slot.h"
 #include "model_runner.h"
 #include "rollout_world.h"
 
@@ -137,6 +138,43 @@ static void repeats_steps(rrl_dtype dtype, rrl_determinism determinism) {
     many_ends_remove(dir);
 }
 
+/* --- memory: what `rrl validate` adds up for a GPU is what is asked for */
+
+static size_t in_use(size_t *before) {
+    const size_t now = emulator_bytes_in_use(), more = now - *before;
+    *before = now;
+    return more;
+}
+
+static void takes_what_is_planned(rrl_dtype dtype, rrl_determinism determinism) {
+    const rrl_adapter_spec spec = {.r = 4, .alpha = 8};
+    const rrl_slot_limits limits = {.max_rows = 70, .max_seqs = 3};
+    rrl_device *d = NULL;
+    rrl_model *m = NULL;
+    rrl_adapter *a = NULL;
+    rrl_rollout *r = NULL;
+    rrl_slot_engine *e = NULL;
+    size_t before = emulator_bytes_in_use();
+    if (!CHECK_OK(rrl_cuda_module_table.open(&d, &(rrl_cuda_options){.dtype = dtype, .determinism = determinism}))) return;
+    d->kv_dtype = dtype;
+    CHECK_EQ_INT(in_use(&before),
+                 RRL_CUDA_ROOM_BYTES + (determinism == RRL_DETERMINISM_EXACT ? 0 : RRL_CUDA_BLASLT_BYTES));
+    if (!CHECK_OK(rrl_model_open(&m, d, GOLDEN))) return;
+    const rrl_model_config *c = rrl_model_dims(m);
+    CHECK_EQ_INT(in_use(&before), rrl_model_bytes_gpu(c, dtype));
+    CHECK_OK(rrl_adapter_open(&a, m, &spec, 1));
+    CHECK_EQ_INT(in_use(&before), rrl_config_adapter_bytes(c, &spec));
+    CHECK_OK(rrl_rollout_open(&r, m, 5, CONTEXT));
+    CHECK_EQ_INT(in_use(&before), rrl_rollout_bytes(c, dtype, 5, CONTEXT));
+    CHECK_OK(rrl_slot_engine_open(&e, m, &limits));
+    CHECK_EQ_INT(in_use(&before), rrl_slot_engine_bytes(c, &limits, 0)); /* without us, which comes with an adapter */
+    rrl_slot_engine_close(&e);
+    rrl_rollout_close(&r);
+    rrl_adapter_close(&a);
+    rrl_model_close(&m);
+    rrl_device_close(&d);
+}
+
 /* While a graph is recorded the device takes ops alone; an op that fails then leaves it as it was. */
 static void refuses_while_recording(void) {
     rrl_device *d = NULL;
@@ -180,6 +218,8 @@ int main(void) {
     emulator_reverse(1);
     repeats_steps(RRL_F32, RRL_DETERMINISM_EXACT);
     refuses_while_recording();
+    takes_what_is_planned(RRL_BF16, RRL_DETERMINISM_RUN);
+    takes_what_is_planned(RRL_F32, RRL_DETERMINISM_EXACT);
     CHECK_EQ_INT(emulator_bytes_in_use(), 0);
     return CHECK_DONE();
 }

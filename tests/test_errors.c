@@ -121,6 +121,8 @@ static const struct {
     {"no CUDA here", TRAIN "model.device=cuda", 2, "model.device cuda"},
     {"NCCL without GPUs", TRAIN "model.device=cpu parallel.collectives=nccl", 2,
      "parallel.collectives nccl: rank 0 works on the cpu device"},
+    {"NCCL without GPUs in an evaluation", EVAL "model.device=cpu parallel.collectives=nccl", 2,
+     "parallel.collectives nccl: rank 0 works on the cpu device"},
     {"NCCL without GPUs on two ranks", "mpirun -n 2 " TRAIN "model.device=cpu parallel.collectives=nccl", 2,
      "parallel.collectives nccl|works on the cpu device"},
     {"NCCL without GPUs on split ranks",

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "commands/plan.h"
 #include "config/config_check.h"
+#include "device/cuda_module.h"
 
 enum { MIB = 1 << 20 };
 /* gradient, scratch, two moments, one node of the tree; copies of adapter and moments, and the file made of them */
@@ -23,7 +24,7 @@ static const double PROGRAM = 26.0 * MIB, TOKENIZER = 4.5, COMPLETION = 600, TOK
 typedef struct {
     const rrl_config *c;
     const rrl_engine *e;
-    bool trains;
+    bool trains, gpu;
     int32_t fleet, threads;
     rrl_dtype dtype;
 } plan;
@@ -76,31 +77,64 @@ static void say_if_too_large(const plan *p, const rrl_setup *s, double rank) {
            have / MIB, could ? ": training.gradient_checkpointing true needs less" : "");
 }
 
+/* What lies where the engine computes, in bytes; and the copies of adapter and moments that the host makes to save them. */
+typedef struct {
+    double weights, rollout, slot, adapters, saved;
+} engine_bytes;
+
+static engine_bytes bytes_of_engine(const plan *p, const rrl_slot_limits *slots) {
+    const rrl_config *c = p->c;
+    const rrl_engine *e = p->e;
+    engine_bytes b = {0};
+    b.weights = (double)(p->gpu               ? rrl_model_bytes_gpu(&e->dims, p->dtype)
+                         : p->dtype == RRL_F32 ? rrl_model_bytes(&e->dims)
+                                               : rrl_model_bytes_bf16(&e->dims));
+    b.rollout = (double)rrl_rollout_bytes(&e->dims, rrl_engine_kv_dtype(c, p->dtype), (int32_t)c->generation.batch_limit,
+                                          longest(e) + (int32_t)c->generation.max_tokens);
+    if (!p->trains) return b;
+    const rrl_adapter_spec spec = rrl_engine_adapter_spec(c);
+    const double vector = sizeof(float) * (double)rrl_config_adapter_size(&e->dims, &spec);
+    b.slot = (double)rrl_slot_engine_bytes(&e->dims, slots, (int32_t)c->training.lora.r);
+    b.adapters = p->fleet * ((double)rrl_config_adapter_bytes(&e->dims, &spec) + OPTIMISER_VECTORS * vector);
+    b.saved = SAVED_VECTORS * vector;
+    return b;
+}
+
+/* On a GPU: what the engine asks for. What CUDA and its libraries take for themselves is not known here. */
+static void print_gpu(const plan *p, const engine_bytes *b) {
+    const bool exact = p->c->model.deterministic == RRL_DETERMINISM_EXACT;
+    const double room = RRL_CUDA_ROOM_BYTES + (exact ? 0 : RRL_CUDA_BLASLT_BYTES);
+    const double rank = b->weights + b->rollout + b->slot + b->adapters + room;
+    printf("GPU memory   a rank about %.0f MiB: weights %.1f, cache and decode %.1f,\n"
+           "             training slot %.1f, adapter and optimiser %.1f, working room %.0f;\n"
+           "             CUDA's own, some hundred MiB, on top\n",
+           rank / MIB, b->weights / MIB, b->rollout / MIB, b->slot / MIB, b->adapters / MIB, room / MIB);
+}
+
 rrl_status rrl_plan_memory(const rrl_setup *s, const rrl_options *o, const rrl_engine *e, rrl_purpose purpose) {
     const rrl_config *c = s->config;
     plan p = {.c = c, .e = e, .fleet = purpose == RRL_FOR_STUDY ? (int32_t)c->parallel.fleet : 1};
     p.trains = purpose == RRL_FOR_TRAIN || (purpose == RRL_FOR_STUDY && rrl_study_trains(c));
     p.threads = rrl_engine_threads(c, (int)o->threads, s->team);
+    p.gpu = rrl_engine_device_is_gpu(c);
     RRL_TRY(rrl_engine_dtype(&p.dtype, c, e->model_dir));
-    rrl_slot_limits slots = {.max_rows = RRL_BLOCK_ROWS};
-    double weights = (double)(p.dtype == RRL_F32 ? rrl_model_bytes(&e->dims) : rrl_model_bytes_bf16(&e->dims));
-    double rollout = (double)rrl_rollout_bytes(&e->dims, rrl_engine_kv_dtype(c, p.dtype),
-                                               (int32_t)c->generation.batch_limit,
-                                               longest(e) + (int32_t)c->generation.max_tokens);
-    double slot = 0, adapters = 0;
-    if (p.trains) {
-        slots = rrl_engine_slot_limits(e, c);
-        slot = (double)rrl_slot_engine_bytes(&e->dims, &slots, (int32_t)c->training.lora.r);
-        const rrl_adapter_spec spec = rrl_engine_adapter_spec(c);
-        const double vector = sizeof(float) * (double)rrl_config_adapter_size(&e->dims, &spec);
-        adapters = p.fleet * ((double)rrl_config_adapter_bytes(&e->dims, &spec) + OPTIMISER_VECTORS * vector) +
-                   SAVED_VECTORS * vector;
+    const rrl_slot_limits slots =
+        p.trains ? rrl_engine_slot_limits(e, c) : (rrl_slot_limits){.max_rows = RRL_BLOCK_ROWS};
+    const engine_bytes b = bytes_of_engine(&p, &slots);
+    double program = program_bytes(&p) + group_bytes(&p), rank = b.saved;
+    if (!p.gpu) {
+        program += scratch_bytes(&p, &slots);
+        rank += b.weights + b.rollout + b.slot + b.adapters;
     }
-    const double program = program_bytes(&p) + scratch_bytes(&p, &slots) + group_bytes(&p);
-    const double rank = weights + rollout + slot + adapters + program;
-    printf("memory       a rank about %.0f MiB: weights %.1f, cache and decode %.1f,\n"
-           "             training slot %.1f, adapter and optimiser %.1f, program and records %.0f\n",
-           rank / MIB, weights / MIB, rollout / MIB, slot / MIB, adapters / MIB, program / MIB);
+    rank += program;
+    if (p.gpu)
+        printf("memory       a rank about %.0f MiB: copies to save %.1f, program and records %.0f;\n"
+               "             CUDA's libraries on top\n", rank / MIB, b.saved / MIB, program / MIB);
+    else
+        printf("memory       a rank about %.0f MiB: weights %.1f, cache and decode %.1f,\n"
+               "             training slot %.1f, adapter and optimiser %.1f, program and records %.0f\n",
+               rank / MIB, b.weights / MIB, b.rollout / MIB, b.slot / MIB, (b.adapters + b.saved) / MIB, program / MIB);
+    if (p.gpu) print_gpu(&p, &b);
     if (slots.again > 0)
         printf("             %d of %d layers are computed again in the backward pass\n", slots.again, e->dims.layers);
     say_if_too_large(&p, s, rank);

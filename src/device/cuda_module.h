@@ -8,11 +8,14 @@
 #include "device/device.h"
 #include "rrl/determinism.h"
 
+/* Working memory of the ops where the options do not say; and cuBLASLt's, which products by it take on top. */
+enum { RRL_CUDA_ROOM_BYTES = 96 << 20, RRL_CUDA_BLASLT_BYTES = 32 << 20 };
+
 typedef struct {
     int gpu;         /* 0, 1, ...: as the CUDA runtime counts them */
     rrl_dtype dtype; /* of the products: RRL_F32 or RRL_BF16 */
     rrl_determinism determinism;
-    size_t room_bytes; /* working memory of the ops; 0 = as much as the kernels like */
+    size_t room_bytes; /* working memory of the ops; 0 = RRL_CUDA_ROOM_BYTES */
 } rrl_cuda_options;
 
 /* The module's table. Its first field is compared before anything else is called. */

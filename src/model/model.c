@@ -222,6 +222,19 @@ size_t rrl_model_bytes_bf16(const rrl_model_config *c) {
     return model_bytes(c, RRL_BF16);
 }
 
+size_t rrl_model_bytes_gpu(const rrl_model_config *c, rrl_dtype products) {
+    rrl_carver vectors = {0};
+    int64_t layer = 0;
+    carve_vectors(&vectors, c, NULL, NULL);
+    for (int module = 0; module < RRL_MODULES; module++) {
+        int64_t n, k;
+        rrl_module_shape(&n, &k, c, module);
+        layer += n * k;
+    }
+    const int64_t numbers = c->layers * layer + (c->tied ? 1 : 2) * (int64_t)c->vocab * c->hidden;
+    return vectors.used + 2 * rope_floats(c) * sizeof(float) + (size_t)numbers * (products == RRL_BF16 ? 2 : 4);
+}
+
 rrl_status rrl_model_room_name(char out[65], const rrl_device *d, const char *dir) {
     rrl_status rc = RRL_OK;
     rrl_safetensors *files = NULL;

@@ -51,6 +51,8 @@ rrl_status rrl_model_dtype(rrl_dtype *out, const char *dir);
 /** Bytes of packed weights and tables, for the memory plan (from config alone): on a device of f32 or bf16 products. */
 size_t rrl_model_bytes(const rrl_model_config *c);
 size_t rrl_model_bytes_bf16(const rrl_model_config *c);
+/** The same on a GPU, where matrices lie as they are. */
+size_t rrl_model_bytes_gpu(const rrl_model_config *c, rrl_dtype products);
 /** The part of these that the ranks of a node hold once between them (roles/node_memory.h); what is left, each rank has. */
 size_t rrl_model_shared_bytes(const rrl_model_config *c, rrl_dtype products);
 /** The same for an adapter: its trainable floats, and the bytes it holds on the device. 0 if a target is unknown. */

@@ -171,7 +171,7 @@ static rrl_status open_model(rrl_engine *e, rrl_team *team, bool train, const ch
     rrl_dtype dtype = RRL_F32;
     RRL_TRY(rrl_engine_dtype(&dtype, c, e->model_dir));
     RRL_TRY(rrl_engine_device_open(&e->device, e->device_why, c, team, dtype, isa, rrl_engine_threads(c, threads, team)));
-    if (train) RRL_TRY(rrl_links_check(e->device, &c->parallel, team->rank));
+    RRL_TRY(rrl_links_check(e->device, &c->parallel, team->rank));
     e->device->kv_dtype = rrl_engine_kv_dtype(c, dtype);
     RRL_TRY(open_weights(e, team));
     memcpy(e->model_digest, rrl_model_digest(e->model), sizeof e->model_digest);

@@ -25,6 +25,13 @@ bool rrl_engine_device_here(char *why, const rrl_config *c) {
     return c->model.device != RRL_DEVICE_CUDA || find_gpus(&module, why, true) > 0;
 }
 
+bool rrl_engine_device_is_gpu(const rrl_config *c) {
+    const rrl_cuda_module *module = NULL;
+    char why[RRL_WHY_BYTES];
+    if (c->model.device != RRL_DEVICE_AUTO) return c->model.device == RRL_DEVICE_CUDA;
+    return find_gpus(&module, why, false) > 0;
+}
+
 static rrl_status open_gpu(rrl_device **out, char *why, const rrl_cuda_module *module, int gpus, const rrl_config *c,
                            const rrl_team *team, rrl_dtype dtype) {
     const rrl_cuda_options o = {.gpu = rrl_team_gpu(team, gpus, (int)c->parallel.ranks_per_gpu),

@@ -14,6 +14,9 @@ enum { RRL_WHY_BYTES = 256 };
 rrl_status rrl_engine_device_open(rrl_device **out, char *why, const rrl_config *config, const rrl_team *team,
                                   rrl_dtype dtype, const char *isa, int threads);
 
+/** Whether a run here would take a GPU; model.device cuda counts as one, also where it cannot be had. Opens nothing. */
+bool rrl_engine_device_is_gpu(const rrl_config *config);
+
 /** Whether model.device can be had on this machine; why [RRL_WHY_BYTES] = what is missing. Opens nothing. */
 bool rrl_engine_device_here(char *why, const rrl_config *config);
 

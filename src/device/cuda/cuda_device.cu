@@ -11,9 +11,6 @@ extern "C" {
 #include "base/memory.h"
 }
 
-/* Working room: at least what the largest product's rounded rows want at full speed, and an eighth of it for states. */
-static const size_t ROOM_BYTES = (size_t)96 << 20, BLASLT_BYTES = (size_t)32 << 20;
-
 /* --- memory */
 
 rrl_status rrl_cuda_alloc(rrl_device *d, void **out, size_t bytes, const char *what) {
@@ -173,11 +170,13 @@ static rrl_status open_gpu(rrl_cuda *c, const rrl_cuda_options *o) {
         goto done;
     }
     RRL_CUDA(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
-    c->room_bytes = (o->room_bytes ? o->room_bytes : ROOM_BYTES) / 256 * 256;
-    RRL_CUDA(cudaMalloc((void **)&c->room, c->room_bytes + (exact ? 0 : BLASLT_BYTES)));
+    /* what the largest product's rounded rows want at full speed, and an eighth of it for states */
+    c->room_bytes = (o->room_bytes ? o->room_bytes : (size_t)RRL_CUDA_ROOM_BYTES) / 256 * 256;
+    RRL_CUDA(cudaMalloc((void **)&c->room, c->room_bytes + (exact ? (size_t)0 : (size_t)RRL_CUDA_BLASLT_BYTES)));
     if (!exact)
         RRL_GOTO(
-            rrl_blaslt_open(&c->blaslt, c->room + c->room_bytes, BLASLT_BYTES, o->determinism == RRL_DETERMINISM_OFF));
+            rrl_blaslt_open(&c->blaslt, c->room + c->room_bytes, RRL_CUDA_BLASLT_BYTES,
+                            o->determinism == RRL_DETERMINISM_OFF));
 done:
     return rc;
 }
