@@ -8,6 +8,7 @@
 
 #include "error_inputs.h"
 #include "program.h"
+#include "record/record.h"
 
 static char folder[PROGRAM_PATH]; /* of this test; %D in commands, %S is the source folder */
 
@@ -327,6 +328,45 @@ static void test_models(void) {
     "training.max_steps=6 training.num_iterations=4 training.learning_rate=10 training.beta=1000 "                    \
     "generation.temperature=0.05 generation.max_tokens=16 experiment.train_dataset.limit=32 training.batch_size=16"
 
+/* Here every loss is finite and the gradient is not: the event names all questions of the batch, as /rollouts has them.
+ * (test_learn has losses that are not.) */
+static void check_named(const rrl_record *r, int64_t step, const char *named) {
+    char want[512] = "", list[512] = "";
+    for (int64_t i = 0, last = -1; i < r->training.n; i++) {
+        const rrl_rollout_row *row = &r->training.rollouts[i];
+        if (row->step != step || (int64_t)row->question == last) continue;
+        last = row->question;
+        snprintf(want + strlen(want), sizeof want - strlen(want), "%s%s", want[0] ? " " : "",
+                 r->training.questions[last].id);
+    }
+    snprintf(list, sizeof list, "%.*s", (int)strcspn(named, "\"\n"), named);
+    CHECK(want[0] && strchr(want, ' '));
+    CHECK_EQ_STR(list, want);
+}
+
+static void test_nonfinite_event(void) {
+    enum { EVENTS = 3, UPDATES = 4 /* of a batch */ };
+    char line[4096];
+    program_end e;
+    rrl_record *r = NULL;
+    expand(line, TRAIN WILD " records.steps_per_segment=1 records.writer_share=1");
+    program_run(&e, path_of("%D/run"), "%s", line);
+    CHECK_EQ_INT(e.code, 5);
+    if (CHECK_OK(rrl_record_read(&r, path_of("%D/out"), 1))) {
+        int n = 0;
+        for (const char *at = e.err; (at = strstr(at, " event=nonfinite ")) != NULL; at++, n++) {
+            const char *begin = at, *named = strstr(at, " questions=");
+            while (begin > e.err && strncmp(begin, "step=", 5) != 0) begin--;
+            int64_t step = strtoll(begin + 5, NULL, 10);
+            if (CHECK(named != NULL)) check_named(r, step - step % UPDATES, named + strlen(" questions=") + 1);
+        }
+        CHECK_EQ_INT(n, EVENTS);
+    }
+    rrl_record_free(&r);
+    program_end_free(&e);
+    program_remove(path_of("%D/out"));
+}
+
 /* Weights that are not numbers: nothing is sampled past the end, no step is applied, the run says so. */
 static void test_nonfinite(void) {
     enum { NORM_AT = 2651136, HIDDEN = 128 };
@@ -336,6 +376,7 @@ static void test_nonfinite(void) {
     program_remove(path_of("%D/model"));
     expect("a KL term that overflows", TRAIN WILD, 5, "3 steps had a loss or gradient that is not finite|max_nonfinite 3");
     expect("the same on two ranks", "mpirun -n 2 " TRAIN WILD, 5, "3 steps had a loss or gradient that is not finite");
+    test_nonfinite_event();
 }
 
 /* --- places */

@@ -9,6 +9,7 @@
 #include "golden_learn.h"
 #include "learn/checkpoint.h"
 #include "learn/learner.h"
+#include "learn/row_report.h"
 #include "learn/schedule.h"
 
 #define TINY RRL_SOURCE_DIR "/data/tiny"
@@ -215,6 +216,22 @@ static void test_first_adamw_step(void) {
     rrl_device_close(&d);
 }
 
+/* Which groups are said to have made a step that is left out. */
+static void test_nonfinite_groups(void) {
+    rrl_group groups[3] = {{.head.count = 2}, {.head.count = 1}, {.head.count = 3}};
+    rrl_group *const list[3] = {&groups[0], &groups[1], &groups[2]};
+    rrl_row_stats stats[6] = {{0}};
+    bool bad[3];
+    rrl_report_nonfinite(bad, list, 3, stats);
+    CHECK(bad[0] && bad[1] && bad[2]); /* the gradient alone: nobody in particular */
+    stats[5].loss_kl = INFINITY;
+    rrl_report_nonfinite(bad, list, 3, stats);
+    CHECK(!bad[0] && !bad[1] && bad[2]);
+    stats[1].loss_policy = NAN;
+    rrl_report_nonfinite(bad, list, 3, stats);
+    CHECK(bad[0] && !bad[1] && bad[2]);
+}
+
 /* Save, change, load: same vectors; a damaged newest one is passed over; another run's is refused. */
 static void test_checkpoint(void) {
     step s = {0};
@@ -276,6 +293,7 @@ int main(int argc, char **argv) {
     test_tree();
     test_step();
     test_first_adamw_step();
+    test_nonfinite_groups();
     test_checkpoint();
     return CHECK_DONE();
 }

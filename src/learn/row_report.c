@@ -2,7 +2,6 @@
 #include "learn/row_report.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 typedef struct {
     double sum;
@@ -97,4 +96,16 @@ void rrl_report_loss(rrl_training_row *row, const rrl_grpo *grpo, rrl_group *con
     row->clip_low = low / (double)tokens;
     row->clip_high = high / (double)tokens;
     row->rollout_logp_maxdiff = diff;
+}
+
+void rrl_report_nonfinite(bool *bad, rrl_group *const *groups, int32_t n_groups, const rrl_row_stats *stats) {
+    int64_t at = 0;
+    bool any = false;
+    for (int32_t g = 0; g < n_groups; g++) {
+        bad[g] = false;
+        for (int32_t i = 0; i < groups[g]->head.count; i++, at++)
+            bad[g] |= !isfinite(stats[at].loss_policy) || !isfinite(stats[at].loss_kl);
+        any |= bad[g];
+    }
+    for (int32_t g = 0; g < n_groups && !any; g++) bad[g] = true;
 }

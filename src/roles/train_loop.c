@@ -147,13 +147,41 @@ static rrl_status publish(loop *l) {
     return s->learner ? RRL_OK : rrl_adapter_refresh(s->adapter);
 }
 
-static void log_step(rrl_session *s, const rrl_training_row *row, bool finite) {
-    if (finite && row->step % s->config->training.logging_steps != 0) return;
+/* Ids of the questions that made a step which is left out, as many as make a line. */
+static rrl_status bad_questions(rrl_buffer *ids, const loop *l) {
+    enum { MOST = 16 };
+    rrl_status rc = RRL_OK;
+    const rrl_session *s = l->s;
+    bool *bad = NULL;
+    int n = 0;
+    RRL_GOTO(rrl_alloc(&bad, (size_t)s->groups, sizeof *bad, "groups"));
+    rrl_report_nonfinite(bad, l->now.groups, s->groups, l->stats);
+    for (int32_t g = 0; g < s->groups; g++) {
+        if (!bad[g] || n++ >= MOST) continue;
+        const rrl_question *q = &s->engine->train.questions->rows[l->now.groups[g]->head.question];
+        RRL_GOTO(rrl_buffer_printf(ids, "%s%s", ids->len ? " " : "", q->id));
+    }
+    if (n > MOST) RRL_GOTO(rrl_buffer_printf(ids, " and %d more", n - MOST));
+done:
+    free(bad);
+    return rc;
+}
+
+static void log_nonfinite(const loop *l) {
+    rrl_buffer ids = {0};
+    const bool known = bad_questions(&ids, l) == RRL_OK;
+    rrl_event(l->s->team->log, RRL_LOG_WARN, "nonfinite", "loss=%g grad_norm=%g update=left_out count=%lld questions=%s",
+              l->row.loss, l->row.grad_norm, (long long)l->s->state.nonfinite, rrl_log_quoted(known ? ids.data : ""));
+    rrl_buffer_free(&ids);
+}
+
+static void log_step(const loop *l) {
+    rrl_session *s = l->s;
+    const rrl_training_row *row = &l->row;
+    if (l->finite && row->step % s->config->training.logging_steps != 0) return;
     rrl_session_focus(s);
     rrl_log_step(s->team->log, row->step);
-    if (!finite)
-        rrl_event(s->team->log, RRL_LOG_WARN, "nonfinite", "loss=%g grad_norm=%g update=left_out count=%lld", row->loss,
-                  row->grad_norm, (long long)s->state.nonfinite);
+    if (!l->finite) log_nonfinite(l);
     if (row->step % s->config->training.logging_steps == 0)
         rrl_event(s->team->log, RRL_LOG_INFO, "step", "reward=%.4f correct=%.4f kl=%.5f grad_norm=%.4f lr=%.3g s=%.3f",
                   row->reward, row->correct, row->kl, row->grad_norm, row->learning_rate, row->step_time);
@@ -213,7 +241,7 @@ static rrl_status end_step(loop *l, const double idle[3], double step_s, double 
         row->idle_verifiers = idle[1];
         row->idle_learners = idle[2];
         row->peak_memory = rrl_peak_memory();
-        log_step(s, row, l->finite);
+        log_step(l);
         rc = rrl_record_step(l->writer, s, &l->now, row, s->config->training.num_iterations == 1);
     }
     advance(l);
