@@ -12,7 +12,7 @@
 #include "record/run_progress.h"
 #include "record_case.h"
 #include "rrl/config.h"
-#include "study/study.h"
+#include "study/study_file.h"
 
 static char folder[PROGRAM_PATH];
 static const char DIGEST[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -195,6 +195,42 @@ static void test_single(void) {
     program_end_free(&e);
 }
 
+#define QUICK RRL_SOURCE_DIR "/configs/quick.yaml"
+
+/* A study's config beside a study.json: that of this config, or of another one, which is said before what is there. */
+static void test_other_study(void) {
+    static const struct {
+        const char *set, *said, *json;
+    } CASES[] = {{"", NULL, "\"differs\": null,"},
+                 {"records.steps_per_segment=3", NULL, "\"differs\": null,"},
+                 {"training.learning_rate=0.5", "training.learning_rate: 0.001 -> 0.5", "\"differs\": \"training.learning_rate: "},
+                 {"experiment.seeds=[7]", "experiment.seeds: ", "\"differs\": \"experiment.seeds: "}};
+    rrl_config *c = NULL;
+    rrl_condition *list = NULL;
+    int64_t n = 0;
+    char out[PROGRAM_PATH + 300], flat[1 << 14];
+    snprintf(out, sizeof out, "output_dir=%s", in("study"));
+    CHECK_OK(rrl_config_open(&c, QUICK, (const char *[]){out}, 1));
+    CHECK_OK(rrl_conditions_list(&list, &n, c));
+    CHECK_OK(rrl_study_file_claim(c, list, n, "model=x\n"));
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        for (int json = 0; json < 2; json++) {
+            program_end e;
+            program_run(&e, in("log"), "status " QUICK " %s %s%s", out, CASES[i].set, json ? " --json" : "");
+            snprintf(flat, sizeof flat, "%s", e.out);
+            for (char *p = flat; *p; p++) /* lines are broken anywhere */
+                if (*p == '\n') *p = ' ';
+            int good = CHECK_EQ_INT(e.code, 0);
+            good &= CHECK(strstr(flat, "refuse this one") ? !json && CASES[i].said : json || !CASES[i].said);
+            good &= CHECK(strstr(flat, json ? CASES[i].json : CASES[i].said ? CASES[i].said : "11 conditions, ") != NULL);
+            if (!good) fprintf(stderr, "  %s\n%s\n", CASES[i].set, e.out);
+            program_end_free(&e);
+        }
+    rrl_conditions_free(&list, n);
+    rrl_config_close(&c);
+    program_remove(in("study"));
+}
+
 /* The program's two forms. */
 static void test_program(void) {
     program_end e;
@@ -292,6 +328,7 @@ int main(void) {
     test_states(held);
     test_program();
     test_single();
+    test_other_study();
     test_while_others_write();
     test_stores();
     for (int i = 0; i < 2; i++) rrl_run_folder_close(&held[i]);

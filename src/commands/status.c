@@ -10,13 +10,14 @@
 #include "base/text.h"
 #include "commands/commands.h"
 #include "config/config_check.h"
-#include "study/study.h"
+#include "study/study_file.h"
 
 enum { COLUMNS = 80, NAME_COLUMNS = 34, INDENT = 5, SHORT_TEXT = 32 };
 
 /* Conditions, then stores of base completions that are not there yet. */
 typedef struct {
     char *dir;
+    char *differs; /* what of the config given is not that of study.json; NULL = nothing */
     rrl_condition_state *conditions, *stores;
     int64_t n, n_stores;
 } study_status;
@@ -25,6 +26,7 @@ static void status_free(study_status *s) {
     rrl_study_state_free(&s->conditions, s->n);
     rrl_study_state_free(&s->stores, s->n_stores);
     free(s->dir);
+    free(s->differs);
 }
 
 /* --- a terminal */
@@ -118,9 +120,22 @@ static rrl_status put_counts(rrl_buffer *b, const study_status *s) {
     return rrl_buffer_puts(b, "\n\n");
 }
 
+static rrl_status put_difference(rrl_buffer *b, const study_status *s) {
+    rrl_buffer text = {0};
+    rrl_status rc = RRL_OK;
+    RRL_GOTO(rrl_buffer_printf(&text, "%s/study.json is that of another configuration, and rrl study would refuse this one (%s): "
+                               "what follows is what was made there", s->dir, s->differs));
+    RRL_GOTO(rrl_buffer_wrap(b, text.data, 0, COLUMNS));
+    RRL_GOTO(rrl_buffer_puts(b, "\n"));
+done:
+    rrl_buffer_free(&text);
+    return rc;
+}
+
 static rrl_status put_table(rrl_buffer *b, const study_status *s) {
     char index[24];
     RRL_TRY(put_counts(b, s));
+    if (s->differs) RRL_TRY(put_difference(b, s));
     RRL_TRY(rrl_buffer_printf(b, "%3s  %-*s %-12s %10s %8s %7s\n", "#", NAME_COLUMNS, "condition", "state", "step", "rate",
                               "left"));
     for (int64_t i = 0; i < s->n; i++) {
@@ -174,6 +189,7 @@ static rrl_status put_items(rrl_buffer *b, const char *key, const rrl_condition_
 static rrl_status put_json(rrl_buffer *b, const study_status *s) {
     RRL_TRY(rrl_buffer_puts(b, "{\"path\": "));
     RRL_TRY(rrl_json_quote(b, s->dir, strlen(s->dir)));
+    RRL_TRY(put_text(b, "differs", s->differs));
     RRL_TRY(put_items(b, "conditions", s->conditions, s->n));
     RRL_TRY(put_items(b, "stores", s->stores, s->n_stores));
     return rrl_buffer_puts(b, "}\n");
@@ -189,7 +205,10 @@ static rrl_status look_at_config(study_status *s, const rrl_options *o) {
     rrl_purpose purpose = rrl_config_purpose(c);
     RRL_GOTO(rrl_config_check(c, purpose));
     RRL_GOTO(rrl_strdup(&s->dir, c->output_dir));
-    if (purpose == RRL_FOR_STUDY) rc = rrl_study_plan_state(&s->conditions, &s->n, c);
+    if (purpose == RRL_FOR_STUDY) {
+        RRL_GOTO(rrl_study_file_differs(&s->differs, c));
+        rc = rrl_study_plan_state(&s->conditions, &s->n, c);
+    }
     else rc = rrl_study_run_state(&s->conditions, &s->n, c);
 done:
     rrl_config_close(&c);

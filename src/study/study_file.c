@@ -111,3 +111,22 @@ done:
     free(yaml);
     return rc;
 }
+
+rrl_status rrl_study_file_differs(char **why, const rrl_config *study) {
+    rrl_status rc = RRL_OK;
+    char *path = NULL, *yaml = NULL;
+    cJSON *json = NULL;
+    const char *old = NULL;
+    *why = NULL;
+    RRL_GOTO(rrl_path_join(&path, study->output_dir, "study.json"));
+    if (!rrl_file_exists(path)) goto done;
+    RRL_GOTO(rrl_json_file(&json, path, MAX_BYTES));
+    RRL_GOTO(rrl_json_string(&old, json, "config", false, path));
+    RRL_GOTO(rrl_config_yaml(&yaml, study, study->base));
+    RRL_GOTO(rrl_config_difference(why, old, yaml));
+done:
+    cJSON_Delete(json);
+    free(yaml);
+    free(path);
+    return rc;
+}
