@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "check.h"
 #include "data/safetensors.h"
-#include "model/slot.h"
+#include "given_loss.h"
 #include "model_runner.h"
 
 static const double TOLERANCE = 1e-4; /* f32 forward of 2-3 layers: about 64 terms a sum, logits of size 5 */
@@ -334,7 +334,7 @@ static rrl_status put_gradients(golden *g, rrl_slot_engine *e, const rrl_safeten
             dlogp[t] = (float)(token_gradient(logp[t], st_float(old, x.place[t]), st_float(ref, x.place[t]),
                                               st_float(advantage, x.row[t]), beta, eps) /
                                items);
-        RRL_TRY(rrl_slot_backward(e, gradient, dlogp));
+        RRL_TRY(given_gradient(e, gradient, &x.slot, g->a, dlogp));
     }
     return RRL_OK;
 }

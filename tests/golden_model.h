@@ -16,7 +16,7 @@ int golden_model_logps(const char *dir, const char *arch, rrl_device *d);
 int golden_model_greedy(const char *dir, const char *arch, rrl_device *d);
 /** The completions of grpo_inputs as training slots: per_token_logps and ref_per_token_logps within 1e-4. */
 int golden_model_slots(const char *dir, const char *arch, rrl_device *d);
-/** rrl_slot_backward with dlogp of the dapo loss (computed here): grpo_grads_dapo. */
+/** rrl_slot_gradient with dlogp of the dapo loss (computed here): grpo_grads_dapo. */
 int golden_model_gradients(const char *dir, const char *arch, rrl_device *d);
 /** All of the above for both families. */
 int golden_model_all(const char *dir, rrl_device *d);

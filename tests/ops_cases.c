@@ -463,6 +463,7 @@ static void case_vocabulary(run *c) {
     }
     rrl_weight *w = weight(c->d, c->g, vocabulary, hidden);
     rrl_tensor x = some(c, rows, hidden, 3), scratch = some(c, rows, RRL_VOCAB_BLOCK, 1);
+    rrl_tensor all = some(c, rows, (vocabulary + RRL_VOCAB_BLOCK - 1) / RRL_VOCAB_BLOCK * RRL_VOCAB_BLOCK, 1);
     rrl_tensor logp = some(c, rows, 1, 1), lse = some(c, rows, 1, 1), entropy = some(c, rows, 1, 1);
     rrl_tensor dlogp = some(c, rows, 1, 1), dx = some(c, rows, hidden, 1), logits = some(c, rows, vocabulary, 1);
     int32_t target[MOST];
@@ -490,7 +491,11 @@ static void case_vocabulary(run *c) {
     float host[MOST];
     for (int i = 0; i < rows; ++i) host[i] = (float)size;
     CHECK_OK(c->ops->upload(c->d, lse.data, host, (size_t)rows * sizeof(float)));
-    CHECK_OK(c->ops->lm_backward(c->d, dx, x, w, targets, temperatures, lse.data, dlogp.data, scratch));
+    if (c->ops->keeps_logits && pick(c->g, 0, 1)) {
+        CHECK_OK(c->ops->lm_score(c->d, logp.data, NULL, NULL, x, w, targets, temperatures, all));
+        CHECK_OK(c->ops->lm_backward(c->d, dx, (rrl_tensor){0}, w, targets, temperatures, lse.data, dlogp.data, all));
+    } else
+        CHECK_OK(c->ops->lm_backward(c->d, dx, x, w, targets, temperatures, lse.data, dlogp.data, scratch));
     put_near(c, dx, 0.3 / 0.7 * vocabulary * (2 * z + 1e-5 + 2 * flip) + sum_bound(vocabulary, 2 / 0.7, 0.3));
     /* the log-prob of a sampled token is the one that training computes for it, to the bit */
     CHECK_OK(c->ops->linear(c->d, x, &(rrl_product){logits, w, NULL}, 1));

@@ -319,8 +319,9 @@ typedef struct {
 } scored;
 
 /* `rows` rows from `first` on */
-static void score(scored *out, rrl_device *d, float *x, const float *w, int64_t first, int64_t rows) {
-    static float scratch[SCORED * RRL_VOCAB_BLOCK];
+static void score(scored *out, rrl_device *d, float *x, const float *w, int64_t first, int64_t rows, bool keep) {
+    enum { WIDE = (VOCABULARY + RRL_VOCAB_BLOCK - 1) / RRL_VOCAB_BLOCK * RRL_VOCAB_BLOCK };
+    static float scratch[SCORED * WIDE];
     int32_t target[SCORED];
     float temperature[SCORED], dlogp[SCORED];
     rrl_weight *packed = NULL;
@@ -329,11 +330,11 @@ static void score(scored *out, rrl_device *d, float *x, const float *w, int64_t 
         temperature[i] = (first + i) % 3 == 0 ? 0 : 0.7f;
         dlogp[i] = (float)((first + i) % 5 - 2);
     }
-    const rrl_tensor xs = {x + first * HIDDEN, rows, HIDDEN}, room = {scratch, rows, RRL_VOCAB_BLOCK};
+    const rrl_tensor xs = {x + first * HIDDEN, rows, HIDDEN}, room = {scratch, rows, keep ? WIDE : RRL_VOCAB_BLOCK};
     CHECK_OK(d->ops->weight_pack(d, &packed, w, RRL_F32, VOCABULARY, HIDDEN));
     CHECK_OK(d->ops->lm_score(d, out->logp, out->lse, out->entropy, xs, packed, target, temperature, room));
-    CHECK_OK(d->ops->lm_backward(d, (rrl_tensor){out->dx, rows, HIDDEN}, xs, packed, target, temperature, out->lse,
-                                 dlogp, room));
+    CHECK_OK(d->ops->lm_backward(d, (rrl_tensor){out->dx, rows, HIDDEN}, keep ? (rrl_tensor){0} : xs, packed, target,
+                                 temperature, out->lse, dlogp, room));
     CHECK_OK(d->ops->linear(d, xs, &(rrl_product){{out->logits, rows, VOCABULARY}, packed, NULL}, 1));
     d->ops->weight_free(d, &packed);
 }
@@ -343,20 +344,21 @@ static void test_head(const opened *devices, int n_devices) {
     state = 99;
     float *x = numbers(SCORED, HIDDEN, 0), *w = numbers(VOCABULARY, HIDDEN, 0);
     for (int i = 0; i < SCORED * HIDDEN; i++) x[i] *= 0.002f;
-    score(&want, devices[0].d, x, w, 0, SCORED);
+    score(&want, devices[0].d, x, w, 0, SCORED, false);
     for (int r = 0; r < SCORED; r++) { /* log-probs are those of the logits */
         double sum = 0, t = r % 3 == 0 ? 1 : (double)0.7f;
         for (int v = 0; v < VOCABULARY; v++) sum += exp((double)want.logits[r * VOCABULARY + v] / t);
         CHECK_NEAR(want.logp[r], (double)want.logits[r * VOCABULARY + r * 37 % VOCABULARY] / t - log(sum), 1e-5);
     }
-    for (int v = 1; v < n_devices; v++)
+    for (int v = 0; v < 2 * n_devices; v++)
         for (int64_t rows = SCORED; rows >= 1; rows = rows == SCORED ? 33 : rows == 33 ? 5 : 0) {
             const int64_t first = (SCORED - rows) / 2;
-            score(&got, devices[v].d, x, w, first, rows);
-            differ("logp", &devices[v], rows, VOCABULARY, HIDDEN, got.logp, want.logp + first, rows);
-            differ("lse", &devices[v], rows, VOCABULARY, HIDDEN, got.lse, want.lse + first, rows);
-            differ("entropy", &devices[v], rows, VOCABULARY, HIDDEN, got.entropy, want.entropy + first, rows);
-            differ("lm_backward", &devices[v], rows, VOCABULARY, HIDDEN, got.dx, want.dx + first * HIDDEN, rows * HIDDEN);
+            score(&got, devices[v / 2].d, x, w, first, rows, v % 2);
+            differ("logp", &devices[v / 2], rows, VOCABULARY, HIDDEN, got.logp, want.logp + first, rows);
+            differ("lse", &devices[v / 2], rows, VOCABULARY, HIDDEN, got.lse, want.lse + first, rows);
+            differ("entropy", &devices[v / 2], rows, VOCABULARY, HIDDEN, got.entropy, want.entropy + first, rows);
+            differ(v % 2 ? "lm_backward of kept logits" : "lm_backward", &devices[v / 2], rows, VOCABULARY, HIDDEN, got.dx,
+                   want.dx + first * HIDDEN, rows * HIDDEN);
         }
     free(x), free(w);
 }

@@ -7,7 +7,7 @@
 #include "check.h"
 #include "data/safetensors.h"
 #include "device/cpu/bf16.h"
-#include "model/slot.h"
+#include "given_loss.h"
 #include "model_runner.h"
 #include "rollout_world.h"
 
@@ -166,7 +166,7 @@ static float *train(world *w, rrl_slot_engine *e, const rrl_request *q, const re
     CHECK_OK(rrl_slot_forward(e, out, NULL, &slot, a));
     if (a) {
         CHECK_OK(d->ops->alloc(d, (void **)&gradient, size * sizeof *gradient, "gradient"));
-        CHECK_OK(rrl_slot_backward(e, gradient, dlogp));
+        CHECK_OK(given_gradient(e, gradient, &slot, a, dlogp));
         CHECK_OK(d->ops->download(d, out + x->total, gradient, size * sizeof *gradient));
         d->ops->free(d, gradient);
     }

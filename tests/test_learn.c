@@ -64,7 +64,7 @@ static void test_learning_rate(void) {
 static void test_loss_closed_forms(void) {
     const float logp[2] = {-1.0f, -2.0f}, old[2] = {-1.5f, -1.5f}, ref[2] = {-1.25f, -2.0f};
     float dlogp[2];
-    rrl_row_stats s;
+    rrl_row_stats s = {0};
     rrl_grpo g = {.type = RRL_LOSS_DAPO, .epsilon = 0.2, .epsilon_high = 0.3, .beta = 0.5};
     rrl_grpo_row row = {.logp = logp, .old = old, .ref = ref, .recorded = old, .n_tokens = 2, .advantage = 2, .weight = 0.25};
     rrl_grpo_row_loss(dlogp, &s, &g, &row);
@@ -80,7 +80,11 @@ static void test_loss_closed_forms(void) {
     CHECK_NEAR(s.max_diff, 0.5, 1e-12);
     row.old = NULL;
     row.no_kl = true;
+    s = (rrl_row_stats){0};
+    row.n_tokens = 1; /* in two parts */
     rrl_grpo_row_loss(dlogp, &s, &g, &row);
+    row.logp++, row.ref++, row.recorded++;
+    rrl_grpo_row_loss(dlogp + 1, &s, &g, &row);
     CHECK_NEAR(s.loss_policy, 0.25 * -4, 1e-12); /* on policy: rho is 1 exactly */
     CHECK_NEAR(s.loss_kl, 0, 0);
     CHECK_NEAR(s.kl_sum, k3, 1e-12);

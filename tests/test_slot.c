@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "model/slot.h"
+#include "given_loss.h"
 #include "model_runner.h"
 
 #define GOLDEN RRL_SOURCE_DIR "/tests/golden"
@@ -299,9 +300,7 @@ static void finite_differences(const char *arch, float dropout) {
     }
     CHECK_OK(d->ops->alloc(d, (void **)&t.dev_gradient, bytes, "gradient"));
     CHECK_OK(d->ops->download(d, t.start, rrl_adapter_data(t.f.a), bytes));
-    float logp[MOST];
-    CHECK_OK(rrl_slot_forward(t.e, logp, NULL, &t.x.slot, t.f.a));
-    CHECK_OK(rrl_slot_backward(t.e, t.dev_gradient, t.dlogp));
+    CHECK_OK(given_gradient(t.e, t.dev_gradient, &t.x.slot, t.f.a, t.dlogp));
     CHECK_OK(d->ops->download(d, t.gradient, t.dev_gradient, bytes));
     for (int32_t i = 0; i < rrl_adapter_count(t.f.a); i++) check_tensor(&t, &rrl_adapter_tensors(t.f.a)[i]);
     d->ops->free(d, t.dev_gradient);
@@ -329,7 +328,7 @@ static float *result_on(const char *arch, const char *isa, int threads, size_t *
     CHECK_OK(rrl_slot_engine_open(&e, f.m, &(rrl_slot_limits){.max_rows = MOST, .max_seqs = GROUP}));
     CHECK_OK(f.d->ops->alloc(f.d, (void **)&gradient, n * sizeof *gradient, "gradient"));
     CHECK_OK(rrl_slot_forward(e, out, out + x.n, &x.slot, f.a));
-    CHECK_OK(rrl_slot_backward(e, gradient, dlogp));
+    CHECK_OK(given_gradient(e, gradient, &x.slot, f.a, dlogp));
     CHECK_OK(f.d->ops->download(f.d, out + 2 * x.n, gradient, n * sizeof *gradient));
     f.d->ops->free(f.d, gradient);
     rrl_slot_engine_close(&e);
@@ -365,16 +364,37 @@ static rrl_status open_bf16(fixture *f, const char *arch) {
     return rrl_adapter_load(&f->a, f->m, path);
 }
 
-/* logp, entropy and the gradient of two backward passes, into host memory [2 n + adapter]. */
+/* What a loss was shown, in one array: log-probs [n], entropies [n]. */
+typedef struct {
+    float *seen;
+    int32_t n;
+    int64_t next;
+} witness;
+
+static void keep_what_is_seen(void *context, float *dlogp, const float *logp, const float *entropy, int64_t first,
+                              int64_t n) {
+    witness *w = context;
+    CHECK_EQ_INT(first, w->next);
+    w->next += n;
+    memcpy(w->seen + first, logp, (size_t)n * sizeof *logp);
+    memcpy(w->seen + w->n + first, entropy, (size_t)n * sizeof *entropy);
+    for (int64_t i = 0; i < n; i++) dlogp[i] = 0.1f * (float)((first + i) % 5 - 2);
+}
+
+/* logp, entropy, and a gradient made twice, into host memory [2 n + adapter]; the loss sees what a forward gives. */
 static void run_with(float *out, fixture *f, const example *x, const rrl_slot_limits *most) {
     rrl_slot_engine *e = NULL;
-    float dlogp[MOST], *gradient = NULL;
+    float seen[2 * MOST], *gradient = NULL;
     const size_t n = (size_t)rrl_adapter_size(f->a);
-    for (int32_t i = 0; i < x->n; i++) dlogp[i] = 0.1f * (float)(i % 5 - 2);
     CHECK_OK(rrl_slot_engine_open(&e, f->m, most));
     CHECK_OK(f->d->ops->alloc(f->d, (void **)&gradient, n * sizeof *gradient, "gradient"));
     CHECK_OK(rrl_slot_forward(e, out, out + x->n, &x->slot, f->a));
-    for (int i = 0; i < 2; i++) CHECK_OK(rrl_slot_backward(e, gradient, dlogp));
+    for (int i = 0; i < 2; i++) {
+        witness w = {seen, x->n, 0};
+        CHECK_OK(rrl_slot_gradient(e, gradient, &x->slot, f->a, &(rrl_slot_loss){keep_what_is_seen, &w}));
+        CHECK_EQ_INT(w.next, x->n);
+        CHECK(memcmp(seen, out, 2 * (size_t)x->n * sizeof *seen) == 0);
+    }
     CHECK_OK(f->d->ops->download(f->d, out + 2 * x->n, gradient, n * sizeof *gradient));
     f->d->ops->free(f->d, gradient);
     rrl_slot_engine_close(&e);
@@ -421,7 +441,6 @@ static void ranks_and_accumulation(void) {
     CHECK_OK(rrl_slot_engine_open(&e, f.m, &(rrl_slot_limits){.max_rows = MOST, .max_seqs = GROUP}));
     make_example(&x, 5, 3, 2, 4);
     for (int32_t i = 0; i < x.n; i++) dlogp[i] = 1;
-    CHECK_STATUS(rrl_slot_backward(e, NULL, dlogp), RRL_ERR_INTERNAL);
     CHECK_OK(rrl_slot_forward(e, logp, NULL, &x.slot, f.a));
     CHECK_OK(rrl_slot_forward(e, again, NULL, &x.slot, wide)); /* more room for us */
     CHECK_OK(rrl_slot_forward(e, again, NULL, &x.slot, f.a));
@@ -429,9 +448,9 @@ static void ranks_and_accumulation(void) {
     const size_t n = (size_t)rrl_adapter_size(f.a);
     float *once = malloc(n * sizeof *once), *twice = malloc(n * sizeof *twice);
     CHECK_OK(f.d->ops->alloc(f.d, (void **)&gradient, n * sizeof *gradient, "gradient"));
-    CHECK_OK(rrl_slot_backward(e, gradient, dlogp));
+    CHECK_OK(given_gradient(e, gradient, &x.slot, f.a, dlogp));
     CHECK_OK(f.d->ops->download(f.d, once, gradient, n * sizeof *once));
-    CHECK_OK(rrl_slot_backward(e, gradient, dlogp)); /* a second one adds */
+    CHECK_OK(given_gradient(e, gradient, &x.slot, f.a, dlogp)); /* a second one adds */
     CHECK_OK(f.d->ops->download(f.d, twice, gradient, n * sizeof *twice));
     int bad = 0, nonzero = 0;
     for (size_t i = 0; i < n; i++) {
@@ -440,8 +459,7 @@ static void ranks_and_accumulation(void) {
     }
     CHECK_EQ_INT(bad, 0);
     CHECK(nonzero > (int)n / 2);
-    CHECK_OK(rrl_slot_forward(e, again, NULL, &x.slot, NULL));
-    CHECK_STATUS(rrl_slot_backward(e, gradient, dlogp), RRL_ERR_INTERNAL); /* the base has nothing to train */
+    CHECK_STATUS(given_gradient(e, gradient, &x.slot, NULL, dlogp), RRL_ERR_INTERNAL); /* the base: nothing to train */
     f.d->ops->free(f.d, gradient);
     free(once), free(twice);
     rrl_adapter_close(&wide);
@@ -471,7 +489,7 @@ static void refusals(void) {
         *bad[i].place = bad[i].value;
         if (!CHECK_STATUS(rrl_slot_forward(e, logp, NULL, &x.slot, f.a), RRL_ERR_RANGE))
             fprintf(stderr, "  %s\n", bad[i].what);
-        CHECK_STATUS(rrl_slot_backward(e, NULL, logp), RRL_ERR_INTERNAL); /* nothing to go back from */
+        CHECK_STATUS(given_gradient(e, NULL, &x.slot, f.a, logp), RRL_ERR_RANGE);
         *bad[i].place = kept;
     }
     x.slot.temperature = 0;

@@ -12,31 +12,25 @@ typedef struct {
     rrl_adapter *adapter;
     rrl_slot slot;
     float *gradient; /* device memory */
-    float *logp, *dlogp;
     int32_t *tokens, *n_tokens;
     uint32_t *samples;
 } training;
 
-static rrl_status forward(void *context) {
-    training *t = context;
-    return rrl_slot_forward(t->engine, t->logp, NULL, &t->slot, t->adapter);
+static void dlogp(void *context, float *out, const float *logp, const float *entropy, int64_t first, int64_t n) {
+    for (int64_t i = 0; i < n; i++) out[i] = i % 3 ? 1e-3f : -1e-3f;
 }
 
-static rrl_status backward(void *context) {
+static rrl_status gradient(void *context) {
     training *t = context;
-    return rrl_slot_backward(t->engine, t->gradient, t->dlogp);
+    return rrl_slot_gradient(t->engine, t->gradient, &t->slot, t->adapter, &(rrl_slot_loss){.dlogp = dlogp});
 }
 
 /* The tokens are those of prompts: text, as a completion is. */
 static rrl_status prepare(training *t, const rrl_bench *b, int32_t n, int32_t tokens) {
-    const size_t all = (size_t)n * (size_t)tokens;
     RRL_TRY(rrl_bench_adapter(&t->adapter, b, 1));
     RRL_TRY(rrl_bench_prompts(&t->tokens, b, n, tokens));
     RRL_TRY(rrl_alloc(&t->n_tokens, (size_t)n, sizeof *t->n_tokens, "lengths"));
     RRL_TRY(rrl_alloc(&t->samples, (size_t)n, sizeof *t->samples, "samples"));
-    RRL_TRY(rrl_alloc(&t->logp, all, sizeof *t->logp, "log-probs"));
-    RRL_TRY(rrl_alloc(&t->dlogp, all, sizeof *t->dlogp, "gradient of log-probs"));
-    for (size_t i = 0; i < all; i++) t->dlogp[i] = i % 3 ? 1e-3f : -1e-3f;
     for (int32_t i = 0; i < n; i++) {
         t->n_tokens[i] = tokens;
         t->samples[i] = (uint32_t)i;
@@ -56,8 +50,6 @@ static void release(training *t, const rrl_bench *b) {
     free(t->tokens);
     free(t->n_tokens);
     free(t->samples);
-    free(t->logp);
-    free(t->dlogp);
 }
 
 rrl_status rrl_bench_train(rrl_bench *b, const char *name, int32_t size) {
@@ -69,10 +61,9 @@ rrl_status rrl_bench_train(rrl_bench *b, const char *name, int32_t size) {
     rrl_bench_rows rows = rrl_bench_completion_rows(size, PROMPT, tokens);
     rows.scored = (double)size * tokens;
     const double weights = rrl_bench_weight_bytes(b);
-    t.m = (rrl_bench_measure){.name = name, .unit = "tokens/s", .amount = rows.scored, .n_cases = 2, .n_needs = 2,
+    t.m = (rrl_bench_measure){.name = name, .unit = "tokens/s", .amount = rows.scored, .n_cases = 1, .n_needs = 2,
                               .against = RRL_BENCH_NO_CASE, .pass_bytes = weights, .context = &t};
-    t.m.cases[0] = (rrl_bench_case){"forward", forward, 1};
-    t.m.cases[1] = (rrl_bench_case){"backward", backward, 1};
+    t.m.cases[0] = (rrl_bench_case){"gradient", gradient, 1};
     t.m.need[0] = (rrl_bench_need){weights, rrl_bench_forward_flops(b, rows, true)};
     t.m.need[1] = (rrl_bench_need){weights, rrl_bench_backward_flops(b, rows)};
     RRL_GOTO(rrl_bench_add(b, &t.m));

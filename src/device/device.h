@@ -210,8 +210,9 @@ typedef struct {
     /* y[i] = x[row[i]] */
     rrl_status (*gather)(rrl_device *d, rrl_tensor y, rrl_tensor x, const int32_t *row);
     /* log-probability of target[i] at temperature[i], log-sum-exp (of logits / temperature) and entropy in nats of
-     * row i, without rows x vocabulary in memory. logp = (z[target] - max) - log(sum), z = logit / temperature, taken
-     * at 1 where temperature is 0. Any output but logp may be NULL. scratch [rows, RRL_VOCAB_BLOCK]. */
+     * row i. logp = (z[target] - max) - log(sum), z = logit / temperature, taken at 1 where temperature is 0. Any output
+     * but logp may be NULL. scratch [rows, RRL_VOCAB_BLOCK]: rows x vocabulary are not held. Where the device
+     * keeps_logits it may be [rows, vocabulary up to a whole block], and z stays there for lm_backward. */
     rrl_status (*lm_score)(rrl_device *d, float *logp, float *lse, float *entropy, rrl_tensor x, const rrl_weight *w,
                            const int32_t *target, const float *temperature, rrl_tensor scratch);
     /* Sample row i of logits [rows, vocabulary]: token, and its log-prob with exactly lm_score's order of sums.
@@ -239,7 +240,8 @@ typedef struct {
                                   rrl_tensor up);
     /* x[row[i]] += y[i], i ascending */
     rrl_status (*scatter_add)(rrl_device *d, rrl_tensor x, rrl_tensor y, const int32_t *row);
-    /* dx = d(sum_i dlogp[i] * logp[i]) / dx: dlogit[v] = dlogp * ((v == target) - exp(z[v] - lse)) / temperature */
+    /* dx = d(sum_i dlogp[i] * logp[i]) / dx: dlogit[v] = dlogp * ((v == target) - exp(z[v] - lse)) / temperature.
+     * x.data NULL: z is what lm_score of these rows left in this scratch, and is used up. */
     rrl_status (*lm_backward)(rrl_device *d, rrl_tensor dx, rrl_tensor x, const rrl_weight *w, const int32_t *target,
                               const float *temperature, const float *lse, const float *dlogp, rrl_tensor scratch);
     /* trainable vectors -------------------------------------------------------------------------------------- */
@@ -250,6 +252,7 @@ typedef struct {
     rrl_status (*sum_squares)(rrl_device *d, double *out, const float *x, int64_t n);
     rrl_status (*axpy)(rrl_device *d, float *y, const float *x, float a, int64_t n); /* y = fma(a, x, y) */
     rrl_status (*zero)(rrl_device *d, float *y, int64_t n);
+    bool keeps_logits; /* see lm_score */
     /* between processes: device/collective.h. NULL = alloc gives host memory, which host collectives work on as it lies */
     const struct rrl_device_peers *peers;
 } rrl_device_ops;

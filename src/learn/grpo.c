@@ -27,7 +27,7 @@ void rrl_grpo_weights(double *weight, const rrl_grpo *g, const int32_t *n_tokens
 }
 
 void rrl_grpo_row_loss(float *dlogp, rrl_row_stats *stats, const rrl_grpo *g, const rrl_grpo_row *row) {
-    rrl_row_stats s = {0};
+    rrl_row_stats s = *stats;
     double low = 1 - g->epsilon, high = 1 + g->epsilon_high, a = row->advantage, w = row->weight;
     for (int32_t t = 0; t < row->n_tokens; t++) {
         double logp = row->logp[t];

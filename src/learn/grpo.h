@@ -41,7 +41,8 @@ typedef struct {
     bool no_kl; /* flat group with kl_on_flat_groups off */
 } rrl_grpo_row;
 
-/** dlogp [n_tokens] = d loss / d logp of the row, and its statistics. */
+/** dlogp [n_tokens] = d loss / d logp of the row. What its tokens add goes on in *stats, 0 at its first: a row may come in
+ *  parts. */
 void rrl_grpo_row_loss(float *dlogp, rrl_row_stats *stats, const rrl_grpo *g, const rrl_grpo_row *row);
 
 #endif

@@ -21,9 +21,7 @@ struct rrl_learner {
     float *level[TREE_LEVELS]; /* pending left node of each level; made when first needed */
     double *square;            /* device: result of sum_squares */
     int64_t updates;
-    /* host, per slot: rows * max tokens */
-    float *logp, *ref, *entropy, *dlogp;
-    int64_t token_room;
+    float *ref; /* host, [rows of a slot * max tokens] */
     double *weight; /* [groups * G] */
     int32_t *n_tokens, *finish;
     uint32_t *samples; /* [slot_rows] */
@@ -53,10 +51,8 @@ rrl_status rrl_learner_open(rrl_learner **out, rrl_model *m, rrl_adapter *a, con
     rrl_slot_fit(&most, rrl_model_dims(m), rrl_adapter_rank(a), (size_t)RRL_SLOT_MIB << 20);
     if (!s->slots) RRL_GOTO(rrl_slot_engine_open(&l->own, m, &most));
     l->engine = s->slots ? s->slots : l->own;
-    l->token_room = (int64_t)s->slot_rows * s->grpo.max_tokens;
-    float **host[] = {&l->logp, &l->ref, &l->entropy, &l->dlogp};
-    for (size_t i = 0; i < sizeof host / sizeof host[0]; i++)
-        RRL_GOTO(rrl_alloc(host[i], (size_t)l->token_room, sizeof(float), "log-probs of a slot"));
+    const size_t tokens = (size_t)s->slot_rows * (size_t)s->grpo.max_tokens;
+    RRL_GOTO(rrl_alloc(&l->ref, tokens, sizeof *l->ref, "log-probs of a slot"));
     *out = l;
     l = NULL;
 done:
@@ -74,10 +70,7 @@ void rrl_learner_close(rrl_learner **lp) {
         if (l->level[i]) l->device->ops->free(l->device, l->level[i]);
     if (l->square) l->device->ops->free(l->device, l->square);
     rrl_slot_engine_close(&l->own);
-    free(l->logp);
     free(l->ref);
-    free(l->entropy);
-    free(l->dlogp);
     free(l->weight);
     free(l->n_tokens);
     free(l->finish);
@@ -122,39 +115,56 @@ static bool group_is_flat(const rrl_group *g) {
     return true;
 }
 
-/* Forward, loss and backward of one slot into l->gradient (which starts at zero). */
+/* A slot's rows of a group, and what their loss is made of. */
+typedef struct {
+    const rrl_learner *l;
+    const rrl_group *group;
+    int32_t first_row;
+    const double *weight; /* of each row */
+    rrl_row_stats *stats; /* of each row */
+    bool on_policy, no_kl;
+} slot_rows;
+
+/* The loss of tokens [first, first + n) of the slot: of a part of each row that they touch. */
+static void loss_of(void *context, float *dlogp, const float *logp, const float *entropy, int64_t first, int64_t n) {
+    const slot_rows *s = context;
+    const rrl_grpo *grpo = &s->l->set.grpo;
+    const int64_t at = rrl_group_token_at(s->group, s->first_row), last = first + n;
+    int64_t begin = 0, end; /* tokens of row i */
+    for (int32_t i = 0; i < s->l->set.slot_rows; i++, begin = end) {
+        const rrl_completion *c = &s->group->rows[s->first_row + i];
+        end = begin + c->n_tokens;
+        const int64_t from = begin > first ? begin : first, to = end < last ? end : last;
+        if (from >= to) continue;
+        const rrl_grpo_row row = {.logp = logp + (from - first), .old = s->on_policy ? NULL : s->group->logprobs + at + from,
+                                  .ref = grpo->beta != 0 ? s->l->ref + from : NULL, .entropy = entropy + (from - first),
+                                  .recorded = s->group->logprobs + at + from, .n_tokens = (int32_t)(to - from),
+                                  .advantage = (double)c->advantage, .weight = s->weight[i], .no_kl = s->no_kl};
+        rrl_grpo_row_loss(dlogp + (from - first), &s->stats[i], grpo, &row);
+    }
+}
+
+/* Gradient of one slot into l->gradient (which starts at zero). */
 static rrl_status slot_gradient(rrl_learner *l, rrl_row_stats *stats, const rrl_group *group,
                                 const rrl_prompt_view *prompt, int32_t group_index, int32_t first_row,
                                 int32_t iteration) {
     const rrl_learner_settings *s = &l->set;
-    int32_t rows = s->slot_rows;
-    uint32_t *samples = l->samples;
-    for (int32_t i = 0; i < rows; i++) samples[i] = (uint32_t)group->rows[first_row + i].sample;
-    int64_t at = rrl_group_token_at(group, first_row);
-    rrl_slot slot = {.prompt = prompt->ids, .n_prompt = prompt->n, .n_seqs = rows, .tokens = group->tokens + at,
-                     .n_tokens = l->n_tokens + group_index * s->group_size + first_row,
+    const int32_t row = group_index * s->group_size + first_row; /* of the step */
+    for (int32_t i = 0; i < s->slot_rows; i++) {
+        l->samples[i] = (uint32_t)group->rows[first_row + i].sample;
+        stats[i] = (rrl_row_stats){0};
+    }
+    rrl_slot slot = {.prompt = prompt->ids, .n_prompt = prompt->n, .n_seqs = s->slot_rows,
+                     .tokens = group->tokens + rrl_group_token_at(group, first_row), .n_tokens = l->n_tokens + row,
                      .temperature = s->temperature, .seed = s->seed, .step = (uint32_t)group->head.step,
-                     .question = prompt->question, .samples = samples};
-    bool kl = s->grpo.beta != 0;
-    if (kl) RRL_TRY(rrl_slot_forward(l->engine, l->ref, NULL, &slot, NULL));
+                     .question = prompt->question, .samples = l->samples};
+    if (s->grpo.beta != 0) RRL_TRY(rrl_slot_forward(l->engine, l->ref, NULL, &slot, NULL));
     slot.dropout = s->dropout;
     slot.iteration = (uint32_t)iteration;
-    RRL_TRY(rrl_slot_forward(l->engine, l->logp, l->entropy, &slot, l->adapter));
-
-    bool on_policy = !s->recorded_old && iteration == 0 && group->head.policy_version == l->updates;
-    bool no_kl = !s->grpo.kl_on_flat_groups && group_is_flat(group);
-    int64_t t = 0;
-    for (int32_t i = 0; i < rows; i++) {
-        const rrl_completion *c = &group->rows[first_row + i];
-        rrl_grpo_row row = {.logp = l->logp + t, .old = on_policy ? NULL : group->logprobs + at + t,
-                            .ref = kl ? l->ref + t : NULL, .entropy = l->entropy + t,
-                            .recorded = group->logprobs + at + t, .n_tokens = c->n_tokens,
-                            .advantage = (double)c->advantage,
-                            .weight = l->weight[group_index * s->group_size + first_row + i], .no_kl = no_kl};
-        rrl_grpo_row_loss(l->dlogp + t, &stats[i], &s->grpo, &row);
-        t += c->n_tokens;
-    }
-    return rrl_slot_backward(l->engine, l->gradient, l->dlogp);
+    slot_rows rows = {.l = l, .group = group, .first_row = first_row, .weight = l->weight + row, .stats = stats,
+                      .on_policy = !s->recorded_old && iteration == 0 && group->head.policy_version == l->updates,
+                      .no_kl = !s->grpo.kl_on_flat_groups && group_is_flat(group)};
+    return rrl_slot_gradient(l->engine, l->gradient, &slot, l->adapter, &(rrl_slot_loss){loss_of, &rows});
 }
 
 static void swap(float **a, float **b) {

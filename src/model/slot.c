@@ -13,6 +13,18 @@ static int64_t block_rows(const rrl_slot_limits *most) {
     return most->max_rows < block ? most->max_rows : block;
 }
 
+/* Numbers of a row of all logits */
+static int64_t logits_width(const rrl_model_config *c) {
+    return (c->vocab + RRL_VOCAB_BLOCK - 1) / RRL_VOCAB_BLOCK * RRL_VOCAB_BLOCK;
+}
+
+/* Scores whose logits are held at once, in whole blocks of 32 rows as products have them. */
+static int64_t kept_scores(const rrl_model_config *c, const rrl_slot_limits *most) {
+    enum { ROOM = 1 << 24, ROWS = 32 }; /* 64 MiB */
+    const int64_t fit = ROOM / logits_width(c) / ROWS * ROWS, rows = fit > ROWS ? fit : ROWS, block = block_rows(most);
+    return rows < block ? rows : block;
+}
+
 static void carve_gradients(rrl_slot_gradients *g, rrl_carver *carver, const rrl_model_config *c,
                             const rrl_slot_limits *most) {
     const int64_t rows = most->max_rows, block = block_rows(most);
@@ -42,7 +54,8 @@ static void carve_engine(rrl_slot_engine *e, rrl_carver *carver, const rrl_model
     rrl_activations_carve(e ? &e->a : NULL, carver, c, rows, block, most->again);
     carve_gradients(e ? &e->g : NULL, carver, c, most);
     rrl_tensor scored = rrl_carve(carver, block, c->hidden);
-    rrl_tensor scratch = rrl_carve(carver, block, RRL_VOCAB_BLOCK);
+    const int64_t kept = kept_scores(c, most) * logits_width(c), blocks = block * RRL_VOCAB_BLOCK;
+    rrl_tensor scratch = rrl_carve(carver, 1, kept > blocks ? kept : blocks);
     float *columns[4];
     for (int i = 0; i < 4; i++) columns[i] = rrl_carve(carver, rows, 1).data;
     float *cache = rrl_carve_bytes(carver, pool);
@@ -120,6 +133,7 @@ rrl_status rrl_slot_engine_open(rrl_slot_engine **out, rrl_model *m, const rrl_s
     carver.base = e->block;
     carve_engine(e, &carver, c, most);
     RRL_GOTO(rrl_alloc_aligned(&e->host_block, e->index_bytes, 1, "slot index"));
+    RRL_GOTO(rrl_alloc(&e->host_scores, 3 * (size_t)block_rows(most), sizeof *e->host_scores, "log-probs of a slot"));
     host.base = e->host_block;
     device.base = e->device_block;
     rrl_slot_index_carve(&e->host, &host, most->max_rows, most->max_seqs);
@@ -138,6 +152,7 @@ void rrl_slot_engine_close(rrl_slot_engine **e) {
     if ((*e)->block) d->ops->free(d, (*e)->block);
     if ((*e)->lora_block) d->ops->free(d, (*e)->lora_block);
     free((*e)->host_block);
+    free((*e)->host_scores);
     free((*e)->a.layers);
     free((*e)->a.modules);
     free(*e);
@@ -163,42 +178,38 @@ static rrl_status reserve_lora(rrl_slot_engine *e, int32_t r16) {
 
 /* --- forward */
 
-int64_t rrl_slot_scores(rrl_slot_engine *e, int64_t first) {
-    const int64_t size = rrl_block_size(e->n_scores, block_rows(&e->most));
-    const int64_t n = e->n_scores - first < size ? e->n_scores - first : size;
-    e->scored.rows = e->scratch.rows = e->g.scored.rows = n;
-    return n;
+rrl_status rrl_slot_score(int64_t *n, rrl_slot_engine *e, int64_t first, bool keep) {
+    rrl_device *d = e->m->device;
+    const rrl_model_config *c = &e->m->config;
+    const int64_t size = rrl_block_size(e->n_scores, keep ? kept_scores(c, &e->most) : block_rows(&e->most));
+    *n = e->n_scores - first < size ? e->n_scores - first : size;
+    e->scored.rows = e->g.scored.rows = e->scratch.rows = *n;
+    e->scratch.cols = keep ? logits_width(c) : RRL_VOCAB_BLOCK;
+    RRL_TRY(d->ops->gather(d, e->scored, e->a.hidden, e->device.score_row + first));
+    return d->ops->lm_score(d, e->logp + first, e->lse + first, e->entropy + first, e->scored, e->m->head,
+                            e->device.target + first, e->device.temperature + first, e->scratch);
 }
 
-/* Log-probs of the next block of scores. */
-static rrl_status score(rrl_slot_engine *e, int64_t first, bool entropy) {
+rrl_status rrl_slot_layers(rrl_slot_engine *e, const rrl_slot *s, rrl_adapter *const *a) {
     rrl_device *d = e->m->device;
-    rrl_slot_scores(e, first);
-    RRL_TRY(d->ops->gather(d, e->scored, e->a.hidden, e->device.score_row + first));
-    return d->ops->lm_score(d, e->logp + first, e->lse + first, entropy ? e->entropy + first : NULL, e->scored,
-                            e->m->head, e->device.target + first, e->device.temperature + first, e->scratch);
+    RRL_TRY(rrl_slot_pack(e, s, *a != NULL));
+    if (*a) RRL_TRY(reserve_lora(e, rrl_round16(rrl_adapter_rank(*a))));
+    RRL_TRY(d->ops->upload(d, e->device_block, e->host_block, e->index_bytes));
+    e->dropout.p = s->dropout;
+    e->dropout.iteration = s->iteration;
+    e->forward.dropout = *a && s->dropout > 0 ? &e->dropout : NULL;
+    e->forward.adapters = a;
+    e->forward.n_adapters = *a ? 1 : 0;
+    return rrl_forward_run(&e->a, e->m, &e->forward);
 }
 
 rrl_status rrl_slot_forward(rrl_slot_engine *e, float *logp, float *entropy, const rrl_slot *s,
                             rrl_adapter *a) {
     rrl_device *d = e->m->device;
-    const rrl_device_ops *ops = d->ops;
-    e->adapter = NULL; /* until this pass is through there is nothing to go back from */
-    RRL_TRY(rrl_slot_pack(e, s, a != NULL));
-    if (a) RRL_TRY(reserve_lora(e, rrl_round16(rrl_adapter_rank(a))));
-    RRL_TRY(ops->upload(d, e->device_block, e->host_block, e->index_bytes));
-    e->dropout.p = s->dropout;
-    e->dropout.iteration = s->iteration;
-    e->forward.dropout = a && s->dropout > 0 ? &e->dropout : NULL;
-    e->forward.adapters = &a;
-    e->forward.n_adapters = a ? 1 : 0;
-    rrl_status rc = rrl_forward_run(&e->a, e->m, &e->forward);
-    e->forward.adapters = NULL; /* pointed to this call's argument */
-    RRL_TRY(rc);
-    for (int64_t i = 0; i < e->n_scores; i += rrl_slot_scores(e, i)) RRL_TRY(score(e, i, entropy != NULL));
+    RRL_TRY(rrl_slot_layers(e, s, &a));
+    for (int64_t i = 0, n; i < e->n_scores; i += n) RRL_TRY(rrl_slot_score(&n, e, i, false));
     const size_t bytes = (size_t)e->n_scores * sizeof(float);
-    RRL_TRY(ops->download(d, logp, e->logp, bytes));
-    if (entropy) RRL_TRY(ops->download(d, entropy, e->entropy, bytes));
-    e->adapter = a;
+    RRL_TRY(d->ops->download(d, logp, e->logp, bytes));
+    if (entropy) RRL_TRY(d->ops->download(d, entropy, e->entropy, bytes));
     return RRL_OK;
 }

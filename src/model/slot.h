@@ -31,7 +31,7 @@ typedef struct {
     int32_t block_rows;         /* rows whose feed-forward part or logits are made at a time; 0 = RRL_BLOCK_ROWS */
 } rrl_slot_limits;
 
-/* Holds activations of one slot. The widest buffers (feed-forward, head) are for a block of rows only. Of a layer that is
+/* Holds activations of one slot. The widest buffers (feed-forward, head) are for some rows only. Of a layer that is
  * computed again a row keeps hidden floats; of another all but what norms and SwiGLU give again. */
 typedef struct rrl_slot_engine rrl_slot_engine;
 rrl_status rrl_slot_engine_open(rrl_slot_engine **out, rrl_model *m, const rrl_slot_limits *most);
@@ -47,8 +47,16 @@ void rrl_slot_fit(rrl_slot_limits *most, const rrl_model_config *c, int32_t rank
 /** logp and entropy (nats; may be NULL) of every completion token, host [sum n_tokens], natural log at the slot's
  *  temperature. a NULL = the base. Equal bits to what rollout recorded for the same adapter and no dropout. */
 rrl_status rrl_slot_forward(rrl_slot_engine *e, float *logp, float *entropy, const rrl_slot *s, rrl_adapter *a);
-/** After rrl_slot_forward with an adapter: gradient += d(sum dlogp * logp)/d(adapter), gradient [adapter size] in
- *  device memory; dlogp host [sum n_tokens]. */
-rrl_status rrl_slot_backward(rrl_slot_engine *e, float *gradient, const float *dlogp);
+
+/* The loss of a slot: dlogp of its tokens [first, first + n), counted completion after completion, from their log-probs
+ * and entropies; [n] each, host. It is asked for one stretch of tokens after the other. */
+typedef struct {
+    void (*dlogp)(void *context, float *dlogp, const float *logp, const float *entropy, int64_t first, int64_t n);
+    void *context;
+} rrl_slot_loss;
+/** gradient += d(sum dlogp * logp)/d(adapter), gradient [adapter size] in device memory. The loss sees what
+ *  rrl_slot_forward would give. Where the device keeps logits those of a stretch serve its score and its gradient. */
+rrl_status rrl_slot_gradient(rrl_slot_engine *e, float *gradient, const rrl_slot *s, rrl_adapter *a,
+                             const rrl_slot_loss *loss);
 
 #endif

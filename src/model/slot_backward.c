@@ -1,5 +1,5 @@
-/* Backward pass of a slot: layers in reverse, gradients of the adapter only (the base is frozen). What the forward did
- * not keep is computed again: the same ops on the same bits. */
+/* The gradient of a slot: forward, scores and their gradients, layers in reverse; gradients of the adapter only (the base
+ * is frozen). What the forward did not keep is computed again: the same ops on the same bits. */
 #include "model/slot.h"
 
 #include <math.h>
@@ -12,14 +12,15 @@ typedef struct {
     rrl_device *d;
     const rrl_device_ops *ops;
     const rrl_model_config *c;
+    rrl_adapter *adapter;
     float *gradient;
 } pass;
 
-static void set_rows(rrl_slot_engine *e) {
+static void set_rows(rrl_slot_engine *e, int32_t rank) {
     rrl_slot_gradients *g = &e->g;
     rrl_tensor *all[] = {&g->x, &g->h, &g->q, &g->k, &g->v, &g->attended, &g->u};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->rows = e->forward.batch.n_rows;
-    g->u.cols = rrl_round16(e->adapter->r);
+    g->u.cols = rrl_round16(rank);
 }
 
 /* dx (+)= dy through the module's weight and its adapter, for rows from `first` on; the adapter's own gradients are
@@ -28,7 +29,7 @@ static rrl_status project_backward(pass *p, int32_t layer, int module, rrl_tenso
                                    rrl_tensor x, int64_t first, bool accumulate) {
     rrl_slot_engine *e = p->e;
     const int32_t index = layer * RRL_MODULES + module;
-    const rrl_lora *lora = rrl_adapter_module(e->adapter, index);
+    const rrl_lora *lora = rrl_adapter_module(p->adapter, index);
     RRL_TRY(p->ops->linear_backward(p->d, dx, dy, e->m->layers[layer].weight[module], accumulate));
     if (!lora) return RRL_OK;
     rrl_tensor us = e->a.layers[layer].us[module];
@@ -37,7 +38,7 @@ static rrl_status project_backward(pass *p, int32_t layer, int module, rrl_tenso
     const rrl_batch b = rrl_batch_rows(&e->forward.batch, first, x.rows);
     const rrl_lora_args args = {
         .modules = e->a.modules, .dropout = e->forward.dropout, .module = (uint32_t)index, .n_modules = 1};
-    float *da = p->gradient + (lora->a - e->adapter->data), *db = p->gradient + (lora->b - e->adapter->data);
+    float *da = p->gradient + (lora->a - p->adapter->data), *db = p->gradient + (lora->b - p->adapter->data);
     return p->ops->lora_backward(p->d, da, db, dx, rrl_tensor_rows(e->g.u, 0, x.rows), dy, x,
                                  rrl_tensor_rows(us, first, x.rows), lora, &b, &args);
 }
@@ -96,16 +97,28 @@ static rrl_status attend_backward(pass *p, int32_t layer) {
     return p->ops->rms_norm_backward(p->d, g->x, g->h, l->x, m->layers[layer].norm_in, c->rms_eps, true);
 }
 
-/* g.h: the gradient of the last norm's output, from the scores. */
-static rrl_status head_backward(pass *p) {
+/* dlogp of scores [first, first + n), which have their log-probs and entropies. */
+static rrl_status ask(pass *p, const rrl_slot_loss *loss, int64_t first, int64_t n) {
     rrl_slot_engine *e = p->e;
-    RRL_TRY(p->ops->rms_norm(p->d, e->a.hidden, e->a.last, e->m->norm_final, p->c->rms_eps)); /* h serves the layers */
+    const size_t bytes = (size_t)n * sizeof(float);
+    float *logp = e->host_scores, *entropy = logp + n, *dlogp = entropy + n;
+    RRL_TRY(p->ops->download(p->d, logp, e->logp + first, bytes));
+    RRL_TRY(p->ops->download(p->d, entropy, e->entropy + first, bytes));
+    loss->dlogp(loss->context, dlogp, logp, entropy, first, n);
+    return p->ops->upload(p->d, e->dlogp + first, dlogp, bytes);
+}
+
+/* g.h: the gradient of the last norm's output, from the scores. */
+static rrl_status head(pass *p, const rrl_slot_loss *loss) {
+    rrl_slot_engine *e = p->e;
+    const bool keep = p->ops->keeps_logits;
     RRL_TRY(p->ops->zero(p->d, e->g.h.data, e->g.h.rows * e->g.h.cols));
     for (int64_t i = 0, n; i < e->n_scores; i += n) {
-        n = rrl_slot_scores(e, i);
-        RRL_TRY(p->ops->gather(p->d, e->scored, e->a.hidden, e->device.score_row + i));
-        RRL_TRY(p->ops->lm_backward(p->d, e->g.scored, e->scored, e->m->head, e->device.target + i,
-                                    e->device.temperature + i, e->lse + i, e->dlogp + i, e->scratch));
+        RRL_TRY(rrl_slot_score(&n, e, i, keep));
+        RRL_TRY(ask(p, loss, i, n));
+        RRL_TRY(p->ops->lm_backward(p->d, e->g.scored, keep ? (rrl_tensor){0} : e->scored, e->m->head,
+                                    e->device.target + i, e->device.temperature + i, e->lse + i, e->dlogp + i,
+                                    e->scratch));
         RRL_TRY(p->ops->scatter_add(p->d, e->g.h, e->g.scored, e->device.score_row + i));
     }
     return RRL_OK;
@@ -121,14 +134,14 @@ static rrl_status layers_backward(pass *p) {
     return RRL_OK;
 }
 
-rrl_status rrl_slot_backward(rrl_slot_engine *e, float *gradient, const float *dlogp) {
-    if (!e->adapter) return RRL_FAIL(RRL_ERR_INTERNAL, "backward of a slot without a forward of an adapter");
+rrl_status rrl_slot_gradient(rrl_slot_engine *e, float *gradient, const rrl_slot *s, rrl_adapter *a,
+                             const rrl_slot_loss *loss) {
+    if (!a) return RRL_FAIL(RRL_ERR_INTERNAL, "the gradient of a slot without an adapter");
     rrl_device *d = e->m->device;
-    pass p = {e, d, d->ops, &e->m->config, gradient};
-    set_rows(e);
-    RRL_TRY(p.ops->upload(d, e->dlogp, dlogp, (size_t)e->n_scores * sizeof *dlogp));
-    e->forward.adapters = &e->adapter;
-    RRL_TRY(head_backward(&p));
+    pass p = {e, d, d->ops, &e->m->config, a, gradient};
+    RRL_TRY(rrl_slot_layers(e, s, &a));
+    set_rows(e, a->r);
+    RRL_TRY(head(&p, loss));
     RRL_TRY(p.ops->rms_norm_backward(d, e->g.x, e->g.h, e->a.last, e->m->norm_final, p.c->rms_eps, false));
     RRL_TRY(layers_backward(&p));
     return p.ops->sync(d);

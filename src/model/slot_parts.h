@@ -40,14 +40,14 @@ struct rrl_slot_engine {
     rrl_activations a;
     rrl_kv_pool pool;                    /* one layer: filled and read by each layer in turn; f32, which
                                             holds rounded keys and values too */
-    rrl_tensor scored, scratch;          /* [hidden], [RRL_VOCAB_BLOCK]; a block of scores */
+    rrl_tensor scored, scratch;          /* of the scores at hand: [hidden], and as lm_score has it */
     float *logp, *lse, *entropy, *dlogp; /* [scores] */
+    float *host_scores;                  /* log-probs, entropies and dlogp of a block of scores, one after the other */
     rrl_slot_gradients g;
-    /* the slot of the last forward */
+    /* the slot at hand */
     rrl_forward forward;
     rrl_dropout dropout;
     rrl_parents parents;
-    rrl_adapter *adapter; /* borrowed; NULL = no backward possible */
     int32_t n_scores;
 };
 
@@ -59,9 +59,11 @@ void rrl_slot_index_carve(rrl_slot_index *index, rrl_carver *carver, int32_t max
 int32_t rrl_slot_blocks(int32_t max_rows, int32_t max_seqs);
 /** Block table columns. */
 int32_t rrl_slot_stride(int32_t max_rows);
-/** How many scores from `first` on the next call of a head's op takes; sets e->scored, its gradient and e->scratch to
- * that many rows. */
-int64_t rrl_slot_scores(rrl_slot_engine *e, int64_t first);
+/** Gather the hidden rows of the next scores from `first` on into e->scored and make their log-probs, lse and entropies;
+ *  returns how many in *n. keep: the scratch holds what lm_backward needs in place of x, for fewer scores at a time. */
+rrl_status rrl_slot_score(int64_t *n, rrl_slot_engine *e, int64_t first, bool keep);
+/** Embedding, layers and last norm of a slot; a NULL = the base. Borrows `a` until the next call. */
+rrl_status rrl_slot_layers(rrl_slot_engine *e, const rrl_slot *s, rrl_adapter *const *a);
 /** Check a slot against the engine and the model and fill e->host; sets the counts in e->forward and
  * e->n_scores. Errors: RRL_ERR_RANGE. */
 rrl_status rrl_slot_pack(rrl_slot_engine *e, const rrl_slot *s, bool adapted);

@@ -106,18 +106,19 @@ typedef struct {
     void *gradients, *turned; /* room of this share: rounded gradients of logits, a panel of W^T */
 } head;
 
-static void head_logits(const rrl_head_product *product, float *logits, int64_t row, int64_t rows, int64_t v, int64_t n) {
+static void head_logits(const rrl_head_product *product, float *logits, int64_t ld, int64_t row, int64_t rows, int64_t v,
+                        int64_t n) {
     const head *h = (const head *)product;
     const rrl_bf16_rows x = rrl_bf16_rows_part(&h->alone, h->x, row, rows);
     const rrl_bf16_weight w = rrl_bf16_panels(&h->w, v / RRL_BF16_PANEL, (n + RRL_BF16_PANEL - 1) / RRL_BF16_PANEL);
-    rrl_bf16_gemm(&h->alone, (rrl_bf16_target){.y = logits, .ld = RRL_VOCAB_BLOCK}, &x, &w);
+    rrl_bf16_gemm(&h->alone, (rrl_bf16_target){.y = logits, .ld = ld}, &x, &w);
 }
 
-static void head_gradient(const rrl_head_product *product, float *dx, const float *dlogits, int64_t rows, int64_t v,
-                          int64_t n) {
+static void head_gradient(const rrl_head_product *product, float *dx, const float *dlogits, int64_t ld, int64_t rows,
+                          int64_t v, int64_t n) {
     const head *h = (const head *)product;
     const int64_t hidden = h->w.k;
-    const rrl_bf16_rows x = rrl_bf16_round(&h->alone, h->gradients, dlogits, RRL_VOCAB_BLOCK, rows, n);
+    const rrl_bf16_rows x = rrl_bf16_round(&h->alone, h->gradients, dlogits, ld, rows, n);
     const rrl_bf16_weight w = rrl_bf16_panels(&h->w, v / RRL_BF16_PANEL, (n + RRL_BF16_PANEL - 1) / RRL_BF16_PANEL);
     for (int64_t p = 0; p < h->w.steps; ++p) {
         const rrl_bf16_weight turned = rrl_bf16_transpose(&h->alone, h->turned, &w, p, 1);
@@ -158,7 +159,7 @@ static rrl_status lm_score(rrl_device *d, float *logp, float *lse, float *entrop
                            const int32_t *target, const float *temperature, rrl_tensor scratch) {
     rrl_bf16_rows rows;
     RRL_TRY(check(x.cols == w->k, "lm_score's input"));
-    RRL_TRY(check(scratch.rows >= x.rows && scratch.cols == RRL_VOCAB_BLOCK, "lm_score's scratch"));
+    RRL_TRY(check(rrl_head_scratch_fits(scratch, x.rows, w), "lm_score's scratch"));
     RRL_TRY(rounded(&rows, d, x));
     const head h = head_of(d, &rows, w);
     const score_call call = {cpu_of(d)->kernels->lm_score,
@@ -193,20 +194,20 @@ static rrl_status lm_backward(rrl_device *d, rrl_tensor dx, rrl_tensor x, const 
     rrl_bf16_state *s = &cpu_of(d)->bf16;
     const size_t threads = (size_t)cpu_of(d)->threads;
     const rrl_bf16_weight panel = rrl_bf16_shape(RRL_BF16_PANEL, RRL_VOCAB_BLOCK);
-    rrl_bf16_rows rows;
+    rrl_bf16_rows rows = {0};
     _Atomic int64_t next = 0;
-    RRL_TRY(check(x.cols == w->k && x.rows == dx.rows && x.cols == dx.cols, "lm_backward's operands"));
-    RRL_TRY(check(scratch.rows >= x.rows && scratch.cols == RRL_VOCAB_BLOCK, "lm_backward's scratch"));
-    const int64_t chunk = head_chunk(d, x.rows);
+    RRL_TRY(check(dx.cols == w->k && (!x.data || (x.rows == dx.rows && x.cols == dx.cols)), "lm_backward's operands"));
+    RRL_TRY(check(rrl_head_scratch_fits(scratch, dx.rows, w), "lm_backward's scratch"));
+    const int64_t chunk = head_chunk(d, dx.rows);
     const size_t gradient_bytes = rrl_bf16_rows_bytes(&s->engine, chunk, RRL_VOCAB_BLOCK);
     RRL_TRY(reserve(&s->gradients, threads * gradient_bytes, "rounded gradients of logits"));
     RRL_TRY(reserve(&s->turned, threads * rrl_bf16_bytes(&panel), "transposed weights"));
-    RRL_TRY(rounded(&rows, d, x));
+    if (x.data) RRL_TRY(rounded(&rows, d, x));
     const head h = head_of(d, &rows, w);
     const backward_call call = {.d = d,
                                 .h = &h,
                                 .job = {dx, x, w, target, temperature, lse, dlogp, scratch, chunk, NULL},
-                                .chunks = chunks_of(x.rows, chunk),
+                                .chunks = chunks_of(dx.rows, chunk),
                                 .gradient_bytes = (int64_t)gradient_bytes,
                                 .turned_bytes = (int64_t)rrl_bf16_bytes(&panel),
                                 .next = &next};

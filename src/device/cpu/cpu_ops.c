@@ -252,7 +252,7 @@ static rrl_status op_lm_score(rrl_device *d, float *logp, float *lse, float *ent
                               const rrl_weight *w, const int32_t *target, const float *temperature,
                               rrl_tensor scratch) {
     RRL_TRY(check(x.cols == w->k, "lm_score's input"));
-    RRL_TRY(check(scratch.rows >= x.rows && scratch.cols == RRL_VOCAB_BLOCK, "lm_score's scratch"));
+    RRL_TRY(check(rrl_head_scratch_fits(scratch, x.rows, w), "lm_score's scratch"));
     rrl_lm_score_job job = {logp, lse, entropy, x, w, target, temperature, scratch, score_chunk(d, x.rows),
                             NULL};
     run_lm_score(d, &job, blocks_of(x.rows, job.chunk), (double)x.rows * (double)w->n * (double)w->k);
@@ -372,12 +372,12 @@ static rrl_status op_scatter_add(rrl_device *d, rrl_tensor x, rrl_tensor y, cons
 static rrl_status op_lm_backward(rrl_device *d, rrl_tensor dx, rrl_tensor x, const rrl_weight *w,
                                  const int32_t *target, const float *temperature, const float *lse,
                                  const float *dlogp, rrl_tensor scratch) {
-    RRL_TRY(check(x.cols == w->k && same_shape(dx, x), "lm_backward's operands"));
-    RRL_TRY(check(scratch.rows >= x.rows && scratch.cols == RRL_VOCAB_BLOCK, "lm_backward's scratch"));
-    rrl_lm_backward_job job = {dx,  x, w, target, temperature, lse, dlogp, scratch, score_chunk(d, x.rows),
+    RRL_TRY(check(dx.cols == w->k && (!x.data || same_shape(dx, x)), "lm_backward's operands"));
+    RRL_TRY(check(rrl_head_scratch_fits(scratch, dx.rows, w), "lm_backward's scratch"));
+    rrl_lm_backward_job job = {dx,  x, w, target, temperature, lse, dlogp, scratch, score_chunk(d, dx.rows),
                                NULL};
-    run_lm_backward(d, &job, blocks_of(x.rows, job.chunk),
-                    2.0 * (double)x.rows * (double)w->n * (double)w->k);
+    run_lm_backward(d, &job, blocks_of(dx.rows, job.chunk),
+                    2.0 * (double)dx.rows * (double)w->n * (double)w->k);
     return RRL_OK;
 }
 
@@ -461,4 +461,5 @@ const rrl_device_ops rrl_cpu_ops = {
     .sum_squares = op_sum_squares,
     .axpy = op_axpy,
     .zero = op_zero,
+    .keeps_logits = true,
 };

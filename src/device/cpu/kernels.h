@@ -85,11 +85,21 @@ typedef struct { /* unit: RRL_ELEMENT_BLOCK elements; y = fma(a, x, y) */
 /* Products with the head of another numeric path, in place of the kernel's own. */
 typedef struct rrl_head_product rrl_head_product;
 struct rrl_head_product {
-    /* logits [rows, RRL_VOCAB_BLOCK] of the job's rows from `row` on, for vocabulary [v, v + n) */
-    void (*logits)(const rrl_head_product *p, float *logits, int64_t row, int64_t rows, int64_t v, int64_t n);
-    /* dx [rows, hidden] = or, beyond the first block, += dlogits [rows, RRL_VOCAB_BLOCK] times W [v, v + n) */
-    void (*gradient)(const rrl_head_product *p, float *dx, const float *dlogits, int64_t rows, int64_t v, int64_t n);
+    /* logits [rows, ld] of the job's rows from `row` on, for vocabulary [v, v + n) */
+    void (*logits)(const rrl_head_product *p, float *logits, int64_t ld, int64_t row, int64_t rows, int64_t v, int64_t n);
+    /* dx [rows, hidden] = or, beyond the first block, += dlogits [rows, ld] times W [v, v + n) */
+    void (*gradient)(const rrl_head_product *p, float *dx, const float *dlogits, int64_t ld, int64_t rows, int64_t v,
+                     int64_t n);
 };
+
+/* A scratch of lm_score holds a block of the vocabulary or all of it; where the block at v of a row lies. */
+static inline bool rrl_head_scratch_fits(rrl_tensor scratch, int64_t rows, const rrl_weight *w) {
+    return scratch.rows >= rows && scratch.cols % RRL_VOCAB_BLOCK == 0 &&
+           (scratch.cols == RRL_VOCAB_BLOCK || scratch.cols >= w->n);
+}
+static inline float *rrl_head_scratch(rrl_tensor scratch, int64_t row, int64_t v) {
+    return scratch.data + row * scratch.cols + (scratch.cols > RRL_VOCAB_BLOCK ? v : 0);
+}
 
 typedef struct { /* unit: chunk of rows */
     float *logp, *lse, *entropy;
@@ -157,7 +167,7 @@ typedef struct { /* unit: RRL_ELEMENT_BLOCK elements */
 } rrl_swiglu_backward_job;
 
 typedef struct { /* unit: chunk of rows */
-    rrl_tensor dx, x;
+    rrl_tensor dx, x; /* x.data NULL: the scratch holds z */
     const rrl_weight *w;
     const int32_t *target;
     const float *temperature, *lse, *dlogp;

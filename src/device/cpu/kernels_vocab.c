@@ -1,5 +1,5 @@
-/* The language-model head without rows x vocabulary: blocks of the vocabulary are made, reduced and
- * forgotten. */
+/* The language-model head by blocks of the vocabulary: they are made, reduced and, unless the scratch has room for all
+ * of them, forgotten. */
 #include "device/cpu/gemm.h"
 
 /* One block of logits [n] of a row; z, which may be their own place, becomes logits / t. Division by t > 0 keeps the
@@ -36,31 +36,33 @@ rrl_lse RRL_KERNEL(scaled_lse)(float *z, const float *logits, int64_t n, float t
     return total;
 }
 
-/* Logits of vocabulary [v, v + n) for `rows` rows, into scratch. */
-static void logits_block(float *scratch, const float *x, int64_t hidden, int64_t rows, const rrl_weight *w,
-                         int64_t v, int64_t n) {
-    rrl_gemm g = {.y = scratch,
-                  .ldy = RRL_VOCAB_BLOCK,
-                  .x = x,
-                  .ldx = hidden,
+/* Logits of vocabulary [v, v + n) for rows from `row` on, into the scratch. */
+static void logits_block(rrl_tensor scratch, const rrl_head_product *product, rrl_tensor x, int64_t row, int64_t rows,
+                         const rrl_weight *w, int64_t v, int64_t n) {
+    float *to = rrl_head_scratch(scratch, row, v);
+    if (product) {
+        product->logits(product, to, scratch.cols, row, rows, v, n);
+        return;
+    }
+    rrl_gemm g = {.y = to,
+                  .ldy = scratch.cols,
+                  .x = x.data + row * x.cols,
+                  .ldx = x.cols,
                   .rows = rows,
-                  .w = w->panels + v * hidden, /* whole panels: a block is a multiple of 32 */
+                  .w = w->panels + v * x.cols, /* whole panels: a block is a multiple of 32 */
                   .n = n,
-                  .k = hidden};
+                  .k = x.cols};
     RRL_KERNEL(gemm)(&g, 0, rrl_panels(n));
 }
 
 static void score_rows(const rrl_lm_score_job *j, int64_t row, int64_t rows) {
-    float *scratch = j->scratch.data + row * RRL_VOCAB_BLOCK, z_target[RRL_SCORE_ROWS] = {0};
+    float z_target[RRL_SCORE_ROWS] = {0};
     rrl_lse total[RRL_SCORE_ROWS] = {{0}};
     for (int64_t v = 0; v < j->w->n; v += RRL_VOCAB_BLOCK) {
         int64_t n = rrl_min(RRL_VOCAB_BLOCK, j->w->n - v);
-        if (j->product)
-            j->product->logits(j->product, scratch, row, rows, v, n);
-        else
-            logits_block(scratch, j->x.data + row * j->x.cols, j->x.cols, rows, j->w, v, n);
+        logits_block(j->scratch, j->product, j->x, row, rows, j->w, v, n);
         for (int64_t i = 0; i < rows; ++i) {
-            float *z = scratch + i * RRL_VOCAB_BLOCK;
+            float *z = rrl_head_scratch(j->scratch, row + i, v);
             float t = rrl_score_temperature(j->temperature[row + i]);
             rrl_lse_join(&total[i],
                          j->entropy ? lse_block(z, z, n, t, true) : lse_block(z, z, n, t, false));
@@ -80,39 +82,44 @@ void RRL_KERNEL(lm_score)(const rrl_lm_score_job *j, int64_t begin, int64_t end)
         score_rows(j, unit * j->chunk, rrl_min(j->chunk, j->x.rows - unit * j->chunk));
 }
 
-/* Logits of a row's block become gradients of the logits; target counts from the block's start. */
-static void logit_gradients(float *logits, int64_t n, int64_t target, float t, float lse, float dlogp) {
+/* Logits of a row's block, or with `scaled` logits / t, become gradients of the logits; target counts from the block's
+ * start. */
+RRL_INLINE void logit_gradients(float *logits, int64_t n, int64_t target, float t, float lse, float dlogp,
+                                const bool scaled) {
     v16 divisor = v16_set1(t), shift = v16_set1(lse), factor = v16_set1(dlogp);
     bool here = target >= 0 && target < n;
-    float z_target = here ? logits[target] / t : 0.0f;
+    float z_target = !here ? 0.0f : scaled ? logits[target] : logits[target] / t;
     for (int64_t i = 0; i < n; i += RRL_LANES) {
         int left = v16_left(i, n);
-        v16 p = v16_exp(v16_sub(v16_div(v16_load_left(logits + i, left), divisor), shift));
+        v16 z = v16_load_left(logits + i, left);
+        v16 p = v16_exp(v16_sub(scaled ? z : v16_div(z, divisor), shift));
         v16_store_left(logits + i, v16_div(v16_mul(factor, v16_sub(v16_zero(), p)), divisor), left);
     }
     if (here) logits[target] = dlogp * (1.0f - rrl_expf(z_target - lse)) / t;
 }
 
 static void lm_backward_rows(const rrl_lm_backward_job *j, int64_t row, int64_t rows) {
-    float *scratch = j->scratch.data + row * RRL_VOCAB_BLOCK;
-    int64_t hidden = j->x.cols;
+    const int64_t hidden = j->dx.cols;
+    const bool scaled = !j->x.data;
     for (int64_t v = 0; v < j->w->n; v += RRL_VOCAB_BLOCK) {
         int64_t n = rrl_min(RRL_VOCAB_BLOCK, j->w->n - v);
-        if (j->product)
-            j->product->logits(j->product, scratch, row, rows, v, n);
-        else
-            logits_block(scratch, j->x.data + row * hidden, hidden, rows, j->w, v, n);
-        for (int64_t i = row; i < row + rows; ++i)
-            logit_gradients(scratch + (i - row) * RRL_VOCAB_BLOCK, n, j->target[i] - v,
-                            rrl_score_temperature(j->temperature[i]), j->lse[i], j->dlogp[i]);
+        if (!scaled) logits_block(j->scratch, j->product, j->x, row, rows, j->w, v, n);
+        for (int64_t i = row; i < row + rows; ++i) {
+            float *logits = rrl_head_scratch(j->scratch, i, v), t = rrl_score_temperature(j->temperature[i]);
+            if (scaled)
+                logit_gradients(logits, n, j->target[i] - v, t, j->lse[i], j->dlogp[i], true);
+            else
+                logit_gradients(logits, n, j->target[i] - v, t, j->lse[i], j->dlogp[i], false);
+        }
+        const float *dlogits = rrl_head_scratch(j->scratch, row, v);
         if (j->product) {
-            j->product->gradient(j->product, j->dx.data + row * hidden, scratch, rows, v, n);
+            j->product->gradient(j->product, j->dx.data + row * hidden, dlogits, j->scratch.cols, rows, v, n);
             continue;
         }
         rrl_gemm g = {.y = j->dx.data + row * hidden,
                       .ldy = hidden,
-                      .x = scratch,
-                      .ldx = RRL_VOCAB_BLOCK,
+                      .x = dlogits,
+                      .ldx = j->scratch.cols,
                       .rows = rows,
                       .w = j->w->panels + v * hidden,
                       .n = hidden,
@@ -125,5 +132,5 @@ static void lm_backward_rows(const rrl_lm_backward_job *j, int64_t row, int64_t 
 
 void RRL_KERNEL(lm_backward)(const rrl_lm_backward_job *j, int64_t begin, int64_t end) {
     for (int64_t unit = begin; unit < end; ++unit)
-        lm_backward_rows(j, unit * j->chunk, rrl_min(j->chunk, j->x.rows - unit * j->chunk));
+        lm_backward_rows(j, unit * j->chunk, rrl_min(j->chunk, j->dx.rows - unit * j->chunk));
 }

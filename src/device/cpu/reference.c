@@ -207,7 +207,7 @@ static void scaled_logits(float *z, const rrl_lm_score_job *j, int64_t i, int64_
                           float temperature) {
     const float *x = j->x.data + i * j->x.cols;
     const rrl_weight *w = j->w;
-    if (j->product) j->product->logits(j->product, z, i, 1, v0, v1 - v0);
+    if (j->product) j->product->logits(j->product, z, j->scratch.cols, i, 1, v0, v1 - v0);
     for (int64_t v = v0; v < v1; ++v) {
         float acc = j->product ? z[v - v0] : 0.0f;
         for (int64_t k = 0; !j->product && k < w->k; ++k) acc = fmaf(x[k], rrl_packed_at(w, v, k), acc);
@@ -218,11 +218,11 @@ static void scaled_logits(float *z, const rrl_lm_score_job *j, int64_t i, int64_
 static void lm_score(const rrl_lm_score_job *j, int64_t begin, int64_t end) {
     int64_t last = rrl_min(end * j->chunk, j->x.rows), vocabulary = j->w->n;
     for (int64_t i = begin * j->chunk; i < last; ++i) {
-        float *z = j->scratch.data + i * RRL_VOCAB_BLOCK, t = rrl_score_temperature(j->temperature[i]);
-        float z_target = 0.0f;
+        float t = rrl_score_temperature(j->temperature[i]), z_target = 0.0f;
         rrl_lse total = {0};
         for (int64_t v0 = 0; v0 < vocabulary; v0 += RRL_VOCAB_BLOCK) {
             int64_t v1 = rrl_min(v0 + RRL_VOCAB_BLOCK, vocabulary);
+            float *z = rrl_head_scratch(j->scratch, i, v0);
             scaled_logits(z, j, i, v0, v1, t);
             rrl_lse_join(&total, lse_block(z, v1 - v0));
             if (j->target[i] >= v0 && j->target[i] < v1) z_target = z[j->target[i] - v0];

@@ -141,37 +141,45 @@ void rrl_reference_swiglu_backward(const rrl_swiglu_backward_job *j, int64_t beg
     }
 }
 
+/* z, a row's logit of token v over the temperature, becomes its gradient. */
+static float dlogit(const rrl_lm_backward_job *j, int64_t i, int64_t v, float z) {
+    float p = rrl_expf(z - j->lse[i]);
+    return j->dlogp[i] * ((v == j->target[i] ? 1.0f : 0.0f) - p) / rrl_score_temperature(j->temperature[i]);
+}
+
 /* The same by blocks of the vocabulary, with the products of another numeric path. */
 static void lm_backward_row(const rrl_lm_backward_job *j, int64_t i) {
-    float *z = j->scratch.data + i * RRL_VOCAB_BLOCK, t = rrl_score_temperature(j->temperature[i]);
+    const float t = rrl_score_temperature(j->temperature[i]);
     for (int64_t v0 = 0; v0 < j->w->n; v0 += RRL_VOCAB_BLOCK) {
         int64_t n = rrl_min(RRL_VOCAB_BLOCK, j->w->n - v0);
-        j->product->logits(j->product, z, i, 1, v0, n);
-        for (int64_t v = 0; v < n; ++v) {
-            float p = rrl_expf(z[v] / t - j->lse[i]);
-            z[v] = j->dlogp[i] * ((v0 + v == j->target[i] ? 1.0f : 0.0f) - p) / t;
-        }
-        j->product->gradient(j->product, j->dx.data + i * j->x.cols, z, 1, v0, n);
+        float *z = rrl_head_scratch(j->scratch, i, v0);
+        if (j->x.data) j->product->logits(j->product, z, j->scratch.cols, i, 1, v0, n);
+        for (int64_t v = 0; v < n; ++v) z[v] = dlogit(j, i, v0 + v, j->x.data ? z[v] / t : z[v]);
+        j->product->gradient(j->product, j->dx.data + i * j->dx.cols, z, j->scratch.cols, 1, v0, n);
     }
 }
 
+/* logit of token v over the temperature */
+static float scaled_logit(const rrl_lm_backward_job *j, int64_t i, int64_t v) {
+    float z = 0.0f;
+    if (!j->x.data) return rrl_head_scratch(j->scratch, i, v / RRL_VOCAB_BLOCK * RRL_VOCAB_BLOCK)[v % RRL_VOCAB_BLOCK];
+    for (int64_t k = 0; k < j->x.cols; ++k) z = fmaf(j->x.data[i * j->x.cols + k], rrl_packed_at(j->w, v, k), z);
+    return z / rrl_score_temperature(j->temperature[i]);
+}
+
 void rrl_reference_lm_backward(const rrl_lm_backward_job *j, int64_t begin, int64_t end) {
-    int64_t last = rrl_min(end * j->chunk, j->x.rows), hidden = j->x.cols;
+    int64_t last = rrl_min(end * j->chunk, j->dx.rows), hidden = j->dx.cols;
     const rrl_weight *w = j->w;
     for (int64_t i = begin * j->chunk; i < last; ++i) {
         if (j->product) {
             lm_backward_row(j, i);
             continue;
         }
-        const float *x = j->x.data + i * hidden;
-        float *dx = j->dx.data + i * hidden, t = rrl_score_temperature(j->temperature[i]);
+        float *dx = j->dx.data + i * hidden;
         memset(dx, 0, (size_t)hidden * sizeof(float));
         for (int64_t v = 0; v < w->n; ++v) {
-            float z = 0.0f;
-            for (int64_t k = 0; k < hidden; ++k) z = fmaf(x[k], rrl_packed_at(w, v, k), z);
-            float p = rrl_expf(z / t - j->lse[i]);
-            float dlogit = j->dlogp[i] * ((v == j->target[i] ? 1.0f : 0.0f) - p) / t;
-            for (int64_t k = 0; k < hidden; ++k) dx[k] = fmaf(dlogit, rrl_packed_at(w, v, k), dx[k]);
+            const float d = dlogit(j, i, v, scaled_logit(j, i, v));
+            for (int64_t k = 0; k < hidden; ++k) dx[k] = fmaf(d, rrl_packed_at(w, v, k), dx[k]);
         }
     }
 }
