@@ -6,7 +6,8 @@
 #
 # It compiles the engine (base, device, model, rollout, learn) and the CUDA module for the GPU that is there, then
 #   ops    every op of the table against the CPU's reference: bits under `exact`, bounds under `run`
-#   step   two GRPO steps against the CPU; recorded = trained log-probs under `exact`; the same bits again under `run`
+#   step   two GRPO steps against the CPU; recorded = trained log-probs under `exact`; the same bits again under
+#          `run`, and without graphs
 #   ranks  NCCL between two processes on the one GPU, where libnccl.so.2 is
 #   speed  decode and training tokens/s at Qwen2.5-0.5B's shape beside the bounds of memory and tensor cores
 # and compute-sanitizer over the steps, where that is installed. FILE (gpu_check.json) gets all of it.
@@ -24,7 +25,7 @@ while [ $# -gt 0 ]; do
         --gpu | --only) pass+=("$1" "$2"); shift 2 ;;
         --emulated) emulated=1; shift ;;
         --compile) arch=$2; shift 2 ;;
-        *) sed -n 2,19p "$0"; exit 2 ;;
+        *) sed -n 2,20p "$0"; exit 2 ;;
     esac
 done
 [ -n "$work" ] || { work=$(mktemp -d); trap 'rm -rf "$work"' EXIT; }

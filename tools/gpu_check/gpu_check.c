@@ -88,6 +88,7 @@ int main(int argc, char **argv) {
     options o;
     rrl_gpu_check c = {0};
     const char *why = "";
+    char beyond[64];
     const double start = rrl_gpu_clock();
     if (!parse(&o, argc, argv)) {
         fprintf(stderr, "gpu_check --module FILE [--gpu N] [--small] [--json FILE] [--only PARTS]\n");
@@ -97,7 +98,10 @@ int main(int argc, char **argv) {
     c.gpu = o.gpu;
     c.small = o.small;
     if (rrl_cuda_module_load_file(&c.module, o.module) != RRL_OK) return without("", rrl_error_message());
-    if (c.module->count(&why) <= o.gpu) return without("no GPU: ", why);
+    const int gpus = c.module->count(&why);
+    if (gpus == 0) return without("no GPU: ", why);
+    snprintf(beyond, sizeof beyond, "no GPU %d: this process sees %d", o.gpu, gpus);
+    if (o.gpu >= gpus) return without(beyond, "");
     if (o.rank >= 0) return rrl_gpu_rank(&c, o.rank, o.socket);
     for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++)
         if (!o.only || strstr(o.only, PARTS[i].name)) PARTS[i].run(&c);

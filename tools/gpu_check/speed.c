@@ -70,6 +70,13 @@ static double decode_bound(const rrl_gpu_facts *f, const rrl_model_config *c, in
     return n * f->read / (2 * elements(c) + n * context * kv);
 }
 
+static void say_graphs(rrl_gpu_check *c, int32_t n, const rrl_rollout_counters *counts) {
+    char name[48];
+    snprintf(name, sizeof name, "decode, batch %d: graphs", n);
+    rrl_gpu_say(c, name, counts->repeated > 0 ? "ok" : "FAILED", "of %lld steps %lld were recorded, %lld repeated",
+                (long long)counts->decode_steps, (long long)counts->recorded, (long long)counts->repeated);
+}
+
 static rrl_status decode(rrl_gpu_check *c, const sizes *z, const rrl_gpu_facts *f, rrl_gpu_world *w, int32_t n) {
     rrl_status rc = RRL_OK;
     rrl_rollout *r = NULL;
@@ -82,6 +89,7 @@ static rrl_status decode(rrl_gpu_check *c, const sizes *z, const rrl_gpu_facts *
     snprintf(name, sizeof name, "decode, batch %d", n);
     add_figure(c, name, n * (z->last - 1.0) / (all - one),
                decode_bound(f, rrl_model_dims(w->model), n, z->prompt + z->last / 2.0));
+    say_graphs(c, n, rrl_rollout_counts(r));
 done:
     rrl_rollout_close(&r);
     return rc;

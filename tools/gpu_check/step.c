@@ -60,9 +60,12 @@ done:
     return rc;
 }
 
-static rrl_status steps_gpu(outcome *o, const rrl_gpu_check *c, rrl_dtype dtype, rrl_determinism det) {
+static rrl_status steps_gpu(outcome *o, const rrl_gpu_check *c, rrl_dtype dtype, rrl_determinism det, bool graphs) {
     rrl_device *d = NULL;
     RRL_TRY(rrl_gpu_open(&d, c, dtype, det));
+    rrl_device_ops plain = *d->ops;
+    plain.graph_begin = NULL;
+    if (!graphs) d->ops = &plain;
     rrl_status rc = steps_on(o, d, c->small ? &SMALL : &FULL);
     rrl_device_close(&d);
     return rc;
@@ -104,19 +107,22 @@ static void compare_cpu(rrl_gpu_check *c, const char *name, const outcome *gpu, 
 }
 
 static void check_dtype(rrl_gpu_check *c, rrl_dtype dtype, const char *kind) {
-    outcome cpu = {0}, exact = {0}, run = {0}, again = {0};
+    outcome cpu = {0}, exact = {0}, run = {0}, again = {0}, plain = {0};
     rrl_status rc = RRL_OK;
     char name[64];
     snprintf(name, sizeof name, "step, %s: exact against the CPU", kind);
     RRL_GOTO(steps_cpu(&cpu, c, dtype));
-    RRL_GOTO(steps_gpu(&exact, c, dtype, RRL_DETERMINISM_EXACT));
-    RRL_GOTO(steps_gpu(&run, c, dtype, RRL_DETERMINISM_RUN));
-    RRL_GOTO(steps_gpu(&again, c, dtype, RRL_DETERMINISM_RUN));
+    RRL_GOTO(steps_gpu(&exact, c, dtype, RRL_DETERMINISM_EXACT, true));
+    RRL_GOTO(steps_gpu(&run, c, dtype, RRL_DETERMINISM_RUN, true));
+    RRL_GOTO(steps_gpu(&again, c, dtype, RRL_DETERMINISM_RUN, true));
+    RRL_GOTO(steps_gpu(&plain, c, dtype, RRL_DETERMINISM_RUN, false));
     compare_cpu(c, name, &exact, &cpu);
     snprintf(name, sizeof name, "step, %s: exact, recorded = trained", kind);
     rrl_gpu_say(c, name, exact.maxdiff == 0 ? "ok" : "FAILED", "largest difference of a log-prob %g", exact.maxdiff);
     snprintf(name, sizeof name, "step, %s: run, the same again", kind);
     rrl_gpu_say(c, name, same(&run, &again) ? "ok" : "FAILED", "two runs, every bit");
+    snprintf(name, sizeof name, "step, %s: run, without graphs", kind);
+    rrl_gpu_say(c, name, same(&run, &plain) ? "ok" : "FAILED", "decode steps enqueued instead, every bit");
     snprintf(name, sizeof name, "step, %s: run, recorded against trained", kind);
     rrl_gpu_say(c, name, "told", "largest difference of a log-prob %g", run.maxdiff);
 done:
@@ -125,6 +131,7 @@ done:
     forget(&exact);
     forget(&run);
     forget(&again);
+    forget(&plain);
 }
 
 void rrl_gpu_check_step(rrl_gpu_check *c) {
