@@ -96,8 +96,8 @@ rrl_status rrl_record_checkpoint(rrl_writer *w, rrl_session *s, const rrl_step_g
     rrl_buffer in_flight = {0};
     checkpoint_piece *p = NULL;
     RRL_GOTO(rrl_alloc(&p, 1, sizeof *p, "checkpoint"));
-    *p = (checkpoint_piece){.write = {.run = write_checkpoint, .done = free_checkpoint, .of = s, .replaces = true},
-                            .s = s, .pace = pace, .step = s->state.step};
+    *p = (checkpoint_piece){.write = {.run = write_checkpoint, .done = free_checkpoint}, .s = s, .pace = pace,
+                            .step = s->state.step};
     if (ahead) RRL_GOTO(rrl_step_groups_pack(&in_flight, ahead, s));
     RRL_GOTO(rrl_checkpoint_take(&p->checkpoint, s->learner, s->adapter, &s->state, &in_flight, s->digest));
     rrl_writer_put(w, &p->write);

@@ -13,7 +13,7 @@
 #include "roles/recording.h"
 
 /* How far the writing may stay behind, in pieces of a session: a step and a checkpoint where each is written, else steps
- * that are joined, and the newest checkpoint. */
+ * that are joined. */
 enum { EACH_WAITING = 2, JOINED_WAITING = 16 };
 
 /* What the loop holds of a session: the batch learnt from and, with a pipeline, the one sampled ahead. */
@@ -24,6 +24,7 @@ typedef struct {
     rrl_training_row row; /* of this step */
     int active;           /* learners with slots */
     bool finite;
+    bool due; /* a checkpoint, as soon as the writer is ready */
     double learn_s;
     rrl_pace pace;
     rrl_row_stats *stats; /* [groups * G] */
@@ -313,20 +314,30 @@ static void leave_if_nonfinite(rrl_session *s, bool alone) {
     rrl_session_failed(s);
 }
 
-/* Checkpoint of a session where one is due. Recorder's rank writes; the others pass. */
-static rrl_status save_if_due(loop *l, bool stop) {
+/* Checkpoint of a session where one is due and the writer ready for it, or at a stop and the end. */
+static rrl_status save_if_due(loop *l, bool stop, bool ready) {
     rrl_session *s = l->s;
     const rrl_training_config *c = &s->config->training;
-    bool due = c->save_steps > 0 && s->state.step % c->save_steps == 0;
-    if (!l->writer || s->outcome != RRL_OK || !first_use(s)) return RRL_OK;
-    if (!stop && !due && s->state.step < c->max_steps) return RRL_OK;
+    if (c->save_steps > 0 && s->state.step % c->save_steps == 0) l->due = true;
+    if (s->outcome != RRL_OK || !first_use(s)) return RRL_OK;
+    if (!stop && !(l->due && ready) && s->state.step < c->max_steps) return RRL_OK;
+    l->due = false;
     return rrl_record_checkpoint(l->writer, s, l->now.step == s->state.step ? &l->now : NULL, &l->pace);
+}
+
+/* The recorder's rank: hand over what this step left, where it is time, and a checkpoint with it. A stop waits for all. */
+static rrl_status save(const crew *all, bool stop) {
+    rrl_writer *w = all->l[0]->writer;
+    if (!w) return RRL_OK;
+    const bool ready = rrl_writer_ready(w);
+    for (int i = 0; i < all->n; i++) RRL_TRY(save_if_due(all->l[i], stop, ready));
+    if (stop) return rrl_writer_drain(w, &all->team->watch);
+    return ready ? rrl_writer_go(w, &all->team->watch) : RRL_OK;
 }
 
 /* After a step: pace, sessions that leave, checkpoints, and the wish to stop. */
 static rrl_status after_step(const crew *all, double seconds) {
     const char *why = NULL;
-    rrl_status rc = RRL_OK;
     bool at_boundary = true;
     for (int i = 0; i < all->n; i++) {
         rrl_pace_step(&all->l[i]->pace, seconds);
@@ -334,10 +345,7 @@ static rrl_status after_step(const crew *all, double seconds) {
         leave_if_nonfinite(all->s[i], all->n == 1);
     }
     RRL_TRY(stop_asked(&why, all->team, &all->l[0]->pace));
-    for (int i = 0; rc == RRL_OK && i < all->n; i++) rc = save_if_due(all->l[i], why != NULL);
-    rrl_writer *writer = all->l[0]->writer;
-    if (writer && rc == RRL_OK) rc = (why ? rrl_writer_drain : rrl_writer_go)(writer, &all->team->watch);
-    RRL_TRY(rrl_team_agree(all->team, rc, "checkpoint"));
+    RRL_TRY(rrl_team_agree(all->team, save(all, why != NULL), "checkpoint"));
     bool last = true;
     for (int i = 0; i < all->n; i++) {
         at_boundary = at_boundary && first_use(all->s[i]);
@@ -345,7 +353,7 @@ static rrl_status after_step(const crew *all, double seconds) {
     }
     if (!why || last || !at_boundary) return RRL_OK;
     for (int i = 0; i < all->n; i++) say(all->l[i], true);
-    rc = RRL_FAIL(RRL_ERR_REQUEUE, "stopped %s after step %lld with a checkpoint; the same command continues", why,
+    rrl_status rc = RRL_FAIL(RRL_ERR_REQUEUE, "stopped %s after step %lld with a checkpoint; the same command continues", why,
                   (long long)all->s[0]->state.step - 1);
     return rrl_team_agree(all->team, rc, "stop");
 }

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "roles/writer.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,11 +23,11 @@ struct rrl_writer {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    row put, waiting, finished; /* not yet to be written; to be written; written, and not yet done() */
+    row put, waiting, finished; /* the owner's; handed over; written, and not yet done() */
     double share, rest_until;   /* by rrl_clock */
     int most;
-    bool busy, hurry, ending; /* pieces are being written; somebody waits for all of them; no more will come */
-    rrl_status failed;        /* of the first piece that did */
+    bool busy, ending; /* pieces are being written; no more will come */
+    rrl_status failed; /* of the first piece that did */
     char message[1024];
 };
 
@@ -55,12 +56,6 @@ static double processor_time(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void wait_until(rrl_writer *w, double when) {
-    const time_t seconds = (time_t)when;
-    const struct timespec t = {seconds, (long)(1e9 * (when - (double)seconds))};
-    pthread_cond_timedwait(&w->changed, &w->lock, &t);
-}
-
 /* Messages belong to a thread: this one's goes to whoever asks next. */
 static void write_piece(rrl_writer *w, rrl_write *piece) {
     const bool left_out = w->failed != RRL_OK;
@@ -76,17 +71,17 @@ static void write_piece(rrl_writer *w, rrl_write *piece) {
 
 static bool followed(const rrl_write *piece) {
     const rrl_write *p = piece->next;
-    while (p && (p->replaces || p->of != piece->of)) p = p->next;
+    while (p && p->of != piece->of) p = p->next;
     return p != NULL;
 }
 
-/* All that waits now; what is put meanwhile waits for the next go. */
+/* All that waits now. */
 static void write_all(rrl_writer *w) {
     const double began = rrl_clock(), used = processor_time();
     row now = w->waiting;
     w->waiting = (row){0};
     w->busy = true;
-    for (rrl_write *piece = now.first; piece; piece = piece->next) piece->more = w->share < 1 && followed(piece);
+    for (rrl_write *piece = now.first; piece; piece = piece->next) piece->more = w->share < 1 && piece->of && followed(piece);
     for (rrl_write *piece; (piece = pop(&now)) != NULL;) {
         write_piece(w, piece);
         push(&w->finished, piece);
@@ -100,9 +95,7 @@ static void *thread(void *writer) {
     rrl_writer *w = writer;
     pthread_mutex_lock(&w->lock);
     for (;;) {
-        const bool rests = !w->hurry && w->waiting.n <= w->most && rrl_clock() < w->rest_until;
-        if (w->waiting.first && !rests) write_all(w);
-        else if (w->waiting.first) wait_until(w, w->rest_until);
+        if (w->waiting.first) write_all(w);
         else if (w->ending) break;
         else pthread_cond_wait(&w->changed, &w->lock);
     }
@@ -158,7 +151,9 @@ static rrl_status wait_for(rrl_writer *w, int most, rrl_watch *watch) {
     for (;;) {
         say_done(w);
         if (w->waiting.n <= most && (most > 0 || !w->busy) && !w->finished.first) break;
-        wait_until(w, rrl_clock() + WAIT_S);
+        const double when = rrl_clock() + WAIT_S;
+        const struct timespec until = {(time_t)when, (long)(1e9 * (when - floor(when)))};
+        pthread_cond_timedwait(&w->changed, &w->lock, &until);
         pthread_mutex_unlock(&w->lock);
         rrl_watch_beat(watch);
         pthread_mutex_lock(&w->lock);
@@ -166,42 +161,27 @@ static rrl_status wait_for(rrl_writer *w, int most, rrl_watch *watch) {
     return w->failed == RRL_OK ? RRL_OK : RRL_FAIL(w->failed, "%s", w->message);
 }
 
-/* Takes what this piece replaces out of those that wait. */
-static void replace(rrl_writer *w, const rrl_write *piece) {
-    row left = {0};
-    for (rrl_write *old; (old = pop(&w->waiting)) != NULL;)
-        push(old->replaces && old->of == piece->of ? &w->finished : &left, old);
-    w->waiting = left;
-}
-
-/* What was put joins what waits. */
-static void admit(rrl_writer *w) {
-    for (rrl_write *piece; (piece = pop(&w->put)) != NULL;) {
-        if (piece->replaces && w->share < 1) replace(w, piece);
-        push(&w->waiting, piece);
-    }
-    pthread_cond_broadcast(&w->changed);
-}
-
 void rrl_writer_put(rrl_writer *w, rrl_write *piece) { push(&w->put, piece); }
 
-rrl_status rrl_writer_go(rrl_writer *w, rrl_watch *watch) {
+bool rrl_writer_ready(rrl_writer *w) {
     pthread_mutex_lock(&w->lock);
-    admit(w);
-    rrl_status rc = wait_for(w, w->most, watch);
+    const bool idle = !w->busy && !w->waiting.first && rrl_clock() >= w->rest_until;
+    pthread_mutex_unlock(&w->lock);
+    return idle || w->share == 1 || w->put.n >= w->most;
+}
+
+/* Hand over, and wait as wait_for says. */
+static rrl_status hand_over(rrl_writer *w, int most, rrl_watch *watch) {
+    pthread_mutex_lock(&w->lock);
+    for (rrl_write *piece; (piece = pop(&w->put)) != NULL;) push(&w->waiting, piece);
+    pthread_cond_broadcast(&w->changed);
+    rrl_status rc = wait_for(w, most, watch);
     pthread_mutex_unlock(&w->lock);
     return rc;
 }
 
-rrl_status rrl_writer_drain(rrl_writer *w, rrl_watch *watch) {
-    pthread_mutex_lock(&w->lock);
-    w->hurry = true;
-    admit(w);
-    rrl_status rc = wait_for(w, 0, watch);
-    w->hurry = false;
-    pthread_mutex_unlock(&w->lock);
-    return rc;
-}
+rrl_status rrl_writer_go(rrl_writer *w, rrl_watch *watch) { return hand_over(w, w->most, watch); }
+rrl_status rrl_writer_drain(rrl_writer *w, rrl_watch *watch) { return hand_over(w, 0, watch); }
 
 void rrl_writer_close(rrl_writer **wp, rrl_watch *watch) {
     rrl_writer *w = *wp;

@@ -2,9 +2,9 @@
  * While it is open, HDF5 (which knows no threads) is called there and nowhere else on this rank; draining and closing it
  * give HDF5 back.
  *
- * Pieces are written in the order in which they were put. What waits is written in one go, and then the thread rests until
- * all its writing has taken no more than a share of the time, counted in its own processor time: where steps are short, many
- * of them are one segment and one checkpoint, and where they are long each is written when it is there. */
+ * Pieces are collected and handed over in one go, in their order, when the writer is ready: when it has written what it had,
+ * and has rested until that took no more than a share of the time, counted in its own processor time. So where steps are
+ * short, many of them are one segment and one checkpoint, and where they are long each is written when it is there. */
 #ifndef RRL_ROLES_WRITER_H
 #define RRL_ROLES_WRITER_H
 
@@ -15,23 +15,24 @@
 /* A piece of work, the first member of what it works on. */
 typedef struct rrl_write {
     rrl_status (*run)(struct rrl_write *w); /* in the thread */
-    void (*done)(struct rrl_write *w);      /* by the caller of put, go, drain or close: says what was done, frees */
-    const void *of;                         /* what the piece belongs to */
-    bool replaces; /* a newer piece of the same that waits says all that this one does: this one is left out */
-    bool more;     /* set for run(): a later piece of the same that replaces none is written in the same go */
-    bool ran;      /* with success; false = failed, replaced, or left out because one before had failed */
+    void (*done)(struct rrl_write *w);      /* by the caller of go, drain or close: says what was done, frees */
+    const void *of; /* pieces of the same may be joined; NULL = with none */
+    bool more;      /* set for run(): another one of the same comes later in this go */
+    bool ran;       /* with success; false = failed, or left out because one before had failed */
     struct rrl_write *next;
 } rrl_write;
 
 typedef struct rrl_writer rrl_writer;
-/** share: of a core's time, in (0, 1]; 1 = no rest, and nothing is replaced or joined. At most `most` pieces wait. */
+/** share: of a core's time, in (0, 1]; 1 = always ready, and nothing is joined. At most `most` pieces wait. */
 rrl_status rrl_writer_open(rrl_writer **out, double share, int most);
-/** Put a piece, which is the writer's from now on. It waits until the next rrl_writer_go. */
+/** Put a piece, which is the writer's from now on. It waits until the next go. */
 void rrl_writer_put(rrl_writer *w, rrl_write *piece);
-/** What was put may be written. Waits, with signs of life, while too many pieces do. Errors: that of a piece before, with its
- *  message. */
+/** Whether now is the time for a go: the writer has nothing to do and has rested, or as many pieces were put as may wait. */
+bool rrl_writer_ready(rrl_writer *w);
+/** Hand over what was put. Waits, with signs of life, while more than `most` pieces wait. Errors: that of a piece before,
+ *  with its message. */
 rrl_status rrl_writer_go(rrl_writer *w, rrl_watch *watch);
-/** Wait until all that was put is written, without a rest. Errors: as go. */
+/** Wait until all that was put is written. Errors: as go. */
 rrl_status rrl_writer_drain(rrl_writer *w, rrl_watch *watch);
 /** Writes what is left, and ends the thread. */
 void rrl_writer_close(rrl_writer **w, rrl_watch *watch);
