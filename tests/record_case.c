@@ -160,7 +160,8 @@ rrl_status case_steps(rrl_recorder *r, int64_t from, int64_t to, case_change cha
         if (step == change.step && change.text) groups[1]->text[rrl_group_text_at(groups[1], 3)] ^= 1;
         int n = step % 4 == 3 ? 0 : CASE_GROUPS; /* a further update of the same batch brings no groups */
         for (int32_t slot = n; slot < CASE_GROUPS; slot++) rrl_group_free(&groups[slot]);
-        rrl_status rc = rrl_recorder_step(r, groups, n, &row);
+        const int joins = change.joined && step + 1 < to;
+        rrl_status rc = (joins ? rrl_recorder_join : rrl_recorder_step)(r, groups, n, &row);
         if (rc != RRL_OK) return rc;
     }
     return RRL_OK;

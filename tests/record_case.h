@@ -12,6 +12,7 @@ enum { CASE_GROUPS = 2, CASE_SIZE = 4, CASE_MEMBERS = 3, CASE_QUESTIONS = 5 };
 typedef struct {
     int64_t step;  /* the step that is changed; -1 = none */
     int ulp, text; /* next float of one advantage; another byte of one text */
+    int joined;    /* all steps but the last join the next one */
 } case_change;
 
 rrl_group *case_group(int64_t step, int32_t slot);

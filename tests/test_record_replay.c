@@ -64,6 +64,34 @@ static void test_equal(void) {
     check_digest(dir, 9, NONE);
 }
 
+/* Steps that are joined are one segment, however many; where segments are there, they still end where those do. */
+static void test_joined(void) {
+    const case_change joined = {.step = -1, .joined = 1};
+    rrl_recorder *r = NULL;
+    rrl_record_header h = case_header(questions);
+    const char *dir = case_folder("replay-joined");
+    if (!CHECK_OK(rrl_recorder_open(&r, dir, &h, 2, 0))) return;
+    CHECK_OK(case_steps(r, 0, 7, joined));
+    CHECK(there(dir, "records/000001.h5"));
+    for (int k = 2; k <= 7; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "records/%06d.h5", k);
+        CHECK(!there(dir, name));
+    }
+    CHECK_OK(case_steps(r, 7, 9, NONE)); /* and on as before */
+    CHECK(there(dir, "records/000008.h5") && !there(dir, "records/000009.h5"));
+    rrl_recorder_close(&r);
+    check_digest(dir, 9, NONE);
+
+    dir = recorded("replay", 9, 3);
+    if (!CHECK_OK(reopen(&r, dir, 2, 3))) return;
+    CHECK_OK(case_steps(r, 3, 12, joined));
+    check_counts(r, 2, 0);
+    CHECK(there(dir, "records/000007.h5") && there(dir, "records/000010.h5") && !there(dir, "quarantine"));
+    rrl_recorder_close(&r);
+    check_digest(dir, 12, NONE);
+}
+
 static void test_different(void) {
     rrl_recorder *r = NULL;
     case_change change = {.step = 4, .ulp = 1};
@@ -245,6 +273,7 @@ static void test_foreign_files(void) {
 int main(void) {
     questions = case_questions();
     test_equal();
+    test_joined();
     test_different();
     test_other_cuts();
     test_straddling();
