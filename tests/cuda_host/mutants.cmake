@@ -37,6 +37,8 @@ mutant(scale attention_backward.cu "attention_backward" "dp[i] = (s[i] * (dp[i] 
        "dp[i] = s[i] * (dp[i] - delta);")
 mutant(prefix attention.cu "attention" "? a->position[row0 + (at + query) / group] + 1 : 0;"
        "? a->position[row0 + (at + query) / group] : 0;")
+mutant(rotation attention.cu "kv_write" "high = fmaf(high, c, first * s);" "high = fmaf(high, c, low * s);")
+mutant(draw sampling.cu "sample" "threshold - before," "threshold,")
 mutant(shared_barrier rows.cu "moves" "        __syncthreads(); /* before `same` is written again */\n" "")
 mutant(divergent sampling.cu "sample" "    const int32_t id = s->id;\n    __syncthreads(); /* before it is written again */"
        "    const int32_t id = s->id;\n    if (warp == 0) __syncthreads();")

@@ -1,10 +1,12 @@
 /* Sampling from rows of logits, without a sort: integer masses (device/scalar.h) make every sum independent of its
  * order, so counting in parallel gives the CPU's token.
  *
- * Two kernels. The first spreads a row over the device: per block of RRL_VOCAB_BLOCK ids the log-sum-exp of the plain
- * logits and the best penalised one. The second has one block of threads a row: total mass; where top-k or top-p cut,
- * by radix select on the masses; the draw, by dividing the ids among the warps again and again; and the log-prob,
- * blocks joined in ascending order as in training. */
+ * Four kernels. Three spread a row over the device, each reads it once: per block of RRL_VOCAB_BLOCK ids the log-sum-exp
+ * of the plain logits and the best penalised one; then, the maximum being known, the block's mass; then, the total being
+ * known, the list of ids that top-p may keep. The fourth has one block of threads a row and reads lists and sums of
+ * blocks: where top-p cuts, by radix select on the masses of the list; in which block the draw falls, and where in it;
+ * the log-prob, blocks joined in ascending order as in training. Only top-k, and a list that is too long, make it read
+ * the whole row again. */
 #include "device/cuda/cuda_ops.cuh"
 
 #include "device/cuda/vocab.cuh"
@@ -40,13 +42,23 @@ __device__ static float score_temperature_of(const rrl_sample_row *row) {
     return rrl_score_temperature(row->temperature);
 }
 
-/* --- first kernel: grid (stretches of the vocabulary, rows) */
+/* --- the kernels that are spread: grid (stretches of the vocabulary, rows), half a warp a block of it */
 
 typedef struct {
+    uint64_t mass; /* of the block's ids together */
     rrl_lse plain; /* of logits / t */
     float best;    /* largest scaled logit, at the lowest id that has it */
     int32_t id;
 } block_info;
+
+/* What the kernels leave for each other, in the working room; of a few rows. */
+typedef struct {
+    block_info *info; /* [rows, n_blocks] */
+    int32_t *count;   /* [rows] ids that top-p may keep; those beyond `most` are not in the list */
+    int32_t *list;    /* [rows, most] */
+    int64_t n_blocks;
+    int32_t most;
+} found;
 
 constexpr int STRETCH_BLOCKS = RRL_CUDA_THREADS / RRL_LANES, STRETCH = STRETCH_BLOCKS * RRL_VOCAB_BLOCK;
 
@@ -58,32 +70,115 @@ __device__ static void take_better(float *z, int32_t *id, float other, int32_t o
     }
 }
 
-__global__ void blocks_kernel(block_info *info, rrl_tensor logits, const rrl_sample_row *rows) {
-    RRL_CUDA_SHARED(raw);
-    uint32_t *seen = (uint32_t *)raw; /* [STRETCH / 32] */
-    const int64_t row = blockIdx.y, n_blocks = (logits.cols + RRL_VOCAB_BLOCK - 1) / RRL_VOCAB_BLOCK;
-    const int32_t first = (int32_t)blockIdx.x * STRETCH, lane = threadIdx.x % RRL_LANES;
+/* The block of ids of this half warp. */
+typedef struct {
+    int64_t row;
+    int32_t block, v0;
+    int n; /* ids of it; 0 beyond the last */
+} stretch;
+
+__device__ static stretch own_block(int64_t vocabulary) {
     const int32_t block = (int32_t)blockIdx.x * STRETCH_BLOCKS + threadIdx.x / RRL_LANES, v0 = block * RRL_VOCAB_BLOCK;
-    const int64_t left = logits.cols - v0;
-    const int n = left < 0 ? 0 : left < RRL_VOCAB_BLOCK ? (int)left : RRL_VOCAB_BLOCK;
-    const rrl_sample_row *settings = &rows[row];
-    scaled_row r = {logits.data + row * logits.cols, NULL, first, settings->repetition_penalty,
-                    score_temperature_of(settings)};
+    const int64_t left = vocabulary - v0;
+    return stretch{blockIdx.y, block, v0, left < 0 ? 0 : left < RRL_VOCAB_BLOCK ? (int)left : RRL_VOCAB_BLOCK};
+}
+
+/* The row as this block of threads sees it; seen [STRETCH / 32]. All threads of the block. */
+__device__ static scaled_row scaled_stretch(uint32_t *seen, rrl_tensor logits, int64_t row, const rrl_sample_row *of) {
+    scaled_row r = {logits.data + row * logits.cols, NULL, (int32_t)blockIdx.x * STRETCH, of->repetition_penalty,
+                    score_temperature_of(of)};
     if (r.penalty != 1.0f) { /* the same for all threads of the block */
-        mark_history(seen, STRETCH / 32, first, settings);
+        mark_history(seen, STRETCH / 32, r.first, of);
         r.seen = seen;
     }
-    block_info b = {rrl_lse_of_block(r.logits + v0, n, r.t), -INFINITY, INT32_MAX};
-    for (int i = lane; i < n; i += RRL_LANES) take_better(&b.best, &b.id, scaled(&r, v0 + i), v0 + i);
+    return r;
+}
+
+__global__ void blocks_kernel(const __grid_constant__ found f, rrl_tensor logits, const rrl_sample_row *rows) {
+    RRL_CUDA_SHARED(raw);
+    const stretch s = own_block(logits.cols);
+    const int32_t lane = threadIdx.x % RRL_LANES;
+    const scaled_row r = scaled_stretch((uint32_t *)raw, logits, s.row, &rows[s.row]);
+    block_info b = {0, rrl_lse_of_block(r.logits + s.v0, s.n, r.t), -INFINITY, INT32_MAX};
+    for (int i = lane; i < s.n; i += RRL_LANES) take_better(&b.best, &b.id, scaled(&r, s.v0 + i), s.v0 + i);
     for (int half = RRL_LANES / 2; half > 0; half /= 2) {
         const float z = __shfl_xor_sync(RRL_ALL_LANES, b.best, half, RRL_LANES);
         const int32_t id = __shfl_xor_sync(RRL_ALL_LANES, b.id, half, RRL_LANES);
         take_better(&b.best, &b.id, z, id);
     }
-    if (lane == 0 && n > 0) info[row * n_blocks + block] = b;
+    if (lane == 0 && s.n > 0) f.info[s.row * f.n_blocks + s.block] = b;
 }
 
-/* --- second kernel: one block a row */
+/* The best id of the row over its blocks; all lanes of the warp that asks have it. */
+__device__ static void find_best(float *z, int32_t *id, const block_info *info, int64_t n_blocks) {
+    *z = -INFINITY;
+    *id = INT32_MAX;
+    for (int64_t i = threadIdx.x % RRL_WARP; i < n_blocks; i += RRL_WARP) take_better(z, id, info[i].best, info[i].id);
+    for (int half = RRL_WARP / 2; half > 0; half /= 2) {
+        const float other = __shfl_xor_sync(RRL_ALL_LANES, *z, half);
+        const int32_t other_id = __shfl_xor_sync(RRL_ALL_LANES, *id, half);
+        take_better(z, id, other, other_id);
+    }
+    if (*id == INT32_MAX) *id = 0; /* NaN logits: the log-prob is not finite either, which the caller reports */
+}
+
+__device__ static uint64_t lanes_sum(uint64_t v, int width) {
+    for (int half = width / 2; half > 0; half /= 2)
+        v += __shfl_xor_sync(RRL_ALL_LANES, (unsigned long long)v, half, width);
+    return v;
+}
+
+/* Masses of the blocks; and the list of each row is empty. Every warp finds the maximum for itself. */
+__global__ void masses_kernel(const __grid_constant__ found f, rrl_tensor logits, const rrl_sample_row *rows) {
+    RRL_CUDA_SHARED(raw);
+    const stretch s = own_block(logits.cols);
+    if (threadIdx.x == 0 && blockIdx.x == 0) f.count[s.row] = 0;
+    if (!(rows[s.row].temperature > 0.0f)) return; /* nothing is drawn */
+    const scaled_row r = scaled_stretch((uint32_t *)raw, logits, s.row, &rows[s.row]);
+    block_info *info = f.info + s.row * f.n_blocks;
+    float max;
+    int32_t id;
+    uint64_t sum = 0;
+    find_best(&max, &id, info, f.n_blocks);
+    for (int i = threadIdx.x % RRL_LANES; i < s.n; i += RRL_LANES)
+        sum += rrl_mass(rrl_exp_f32(scaled(&r, s.v0 + i) - max));
+    sum = lanes_sum(sum, RRL_LANES);
+    if (threadIdx.x % RRL_LANES == 0 && s.n > 0) info[s.block].mass = sum;
+}
+
+/* The sum of n blocks' masses; all lanes of the warp that asks have it. */
+__device__ static uint64_t blocks_mass(const block_info *info, int64_t n) {
+    uint64_t sum = 0;
+    for (int64_t i = threadIdx.x % RRL_WARP; i < n; i += RRL_WARP) sum += info[i].mass;
+    return lanes_sum(sum, RRL_WARP);
+}
+
+/* Without top-k, ids of mass at most (total - target) / n weigh together no more than top-p may leave out. */
+__device__ static bool may_list(const rrl_sample_row *row) {
+    return row->temperature > 0.0f && row->top_k <= 0 && row->top_p < 1.0f;
+}
+
+__global__ void list_kernel(const __grid_constant__ found f, rrl_tensor logits, const rrl_sample_row *rows) {
+    RRL_CUDA_SHARED(raw);
+    const stretch s = own_block(logits.cols);
+    const rrl_sample_row *of = &rows[s.row];
+    if (!may_list(of)) return;
+    const scaled_row r = scaled_stretch((uint32_t *)raw, logits, s.row, of);
+    const block_info *info = f.info + s.row * f.n_blocks;
+    float max;
+    int32_t id;
+    find_best(&max, &id, info, f.n_blocks);
+    const uint64_t total = blocks_mass(info, f.n_blocks);
+    const uint64_t least = (total - rrl_mass_target(of->top_p, total)) / (uint64_t)logits.cols;
+    if (s.n == 0 || info[s.block].mass <= least) return; /* then every id of it is */
+    for (int i = threadIdx.x % RRL_LANES; i < s.n; i += RRL_LANES) {
+        if (rrl_mass(rrl_exp_f32(scaled(&r, s.v0 + i) - max)) <= least) continue;
+        const int32_t at = atomicAdd(&f.count[s.row], 1);
+        if (at < f.most) f.list[s.row * f.most + at] = s.v0 + i;
+    }
+}
+
+/* --- the last kernel: one block a row */
 
 typedef struct {
     unsigned long long bin_sum[BINS], part[SAMPLE_WARPS];
@@ -91,10 +186,9 @@ typedef struct {
     /* found by one warp, read by all */
     unsigned long long above_sum;
     int64_t above_count;
-    int32_t stop, id, list_count;
-    float best;
+    int32_t stop, id;
     int32_t list[LIST];
-    /* and behind it the bits of the history [(n + 31) / 32] */
+    /* and behind it masses of blocks [n_blocks], and the bits of the history [(n + 31) / 32] */
 } sample_shared;
 
 /* The row and the masses of its ids. */
@@ -114,11 +208,6 @@ typedef struct {
     int64_t count, ties; /* kept above `mass`; kept of those equal to it */
     int32_t id_end;
 } cut;
-
-__device__ static uint64_t warp_sum(uint64_t v) {
-    for (int half = RRL_WARP / 2; half > 0; half /= 2) v += __shfl_xor_sync(RRL_ALL_LANES, (unsigned long long)v, half);
-    return v;
-}
 
 /* Masses are at most 2^40: five digits of eight bits and a last one of one. */
 __device__ static int digit_shift(int digit) {
@@ -219,7 +308,7 @@ template <class F> __device__ static int32_t find_id(sample_shared *s, int32_t n
         const int32_t from = first + warp * size, to = from + size < last ? from + size : last;
         uint64_t sum = 0;
         for (int32_t v = from + lane; v < to; v += RRL_WARP) sum += weight(v);
-        sum = warp_sum(sum);
+        sum = lanes_sum(sum, RRL_WARP);
         if (lane == 0) s->part[warp] = sum;
         __syncthreads();
         int part = 0;
@@ -275,114 +364,120 @@ __device__ static cut select(sample_shared *s, const masses *m, const int32_t *i
     return c;
 }
 
-/* The ids whose mass is above `least` into s->list, in any order; how many, or -1 if they are too many. */
-__device__ static int32_t collect(sample_shared *s, const masses *m, uint64_t least) {
-    if (threadIdx.x == 0) s->list_count = 0;
-    __syncthreads();
-    for (int32_t v = threadIdx.x; v < m->n; v += blockDim.x) {
-        if (mass_of(m, v) <= least) continue;
-        const int32_t at = atomicAdd(&s->list_count, 1);
-        if (at < LIST) s->list[at] = v;
-    }
-    __syncthreads();
-    return s->list_count <= LIST ? s->list_count : -1;
-}
-
-__device__ static uint64_t total_of(sample_shared *s, const masses *m) {
-    uint64_t sum = 0;
-    for (int32_t v = threadIdx.x; v < m->n; v += blockDim.x) sum += mass_of(m, v);
-    sum = warp_sum(sum);
-    if (threadIdx.x % RRL_WARP == 0) s->part[threadIdx.x / RRL_WARP] = sum;
-    __syncthreads();
-    sum = 0;
-    for (int i = 0; i < SAMPLE_WARPS; ++i) sum += s->part[i];
-    __syncthreads(); /* before the parts are written again */
-    return sum;
-}
-
-/* What top-k and top-p leave. */
-__device__ static cut kept_of(sample_shared *s, const masses *m, const rrl_sample_row *row) {
-    cut c = {0, 0, 0, 0, 0};
+/* What top-k and top-p leave. listed: number of ids in s->list, to which top-p may keep itself; -1 = all ids. */
+__device__ static cut kept_of(sample_shared *s, const masses *m, const rrl_sample_row *row, uint64_t total,
+                              int32_t listed) {
+    cut c = {0, total, 0, 0, 0};
     int64_t limit = m->n;
     if (row->top_k > 0) {
         limit = row->top_k < m->n ? row->top_k : m->n;
         c = select(s, m, NULL, m->n, limit, UINT64_MAX);
-    } else {
-        c.sum = total_of(s, m);
     }
     if (row->top_p >= 1.0f) return c;
-    const uint64_t target = rrl_mass_target(row->top_p, c.sum);
-    /* Without top-k, ids of mass at most (total - target) / n weigh together no more than top-p may leave out. */
-    const int32_t listed = row->top_k > 0 ? -1 : collect(s, m, (c.sum - target) / (uint64_t)m->n);
-    return select(s, m, listed < 0 ? NULL : s->list, listed < 0 ? m->n : listed, limit, target);
+    return select(s, m, listed < 0 ? NULL : s->list, listed < 0 ? m->n : listed, limit,
+                  rrl_mass_target(row->top_p, c.sum));
 }
 
-/* The best id of the row over its blocks, by the first warp. */
-__device__ static void find_best(sample_shared *s, const block_info *info, int64_t n_blocks) {
-    float z = -INFINITY;
-    int32_t id = INT32_MAX;
-    for (int64_t i = threadIdx.x; i < n_blocks; i += RRL_WARP) take_better(&z, &id, info[i].best, info[i].id);
-    for (int half = RRL_WARP / 2; half > 0; half /= 2) {
-        const float other = __shfl_xor_sync(RRL_ALL_LANES, z, half);
-        const int32_t other_id = __shfl_xor_sync(RRL_ALL_LANES, id, half);
-        take_better(&z, &id, other, other_id);
-    }
-    if (threadIdx.x == 0) {
-        s->best = z;
-        s->id = id == INT32_MAX ? 0 : id; /* NaN logits: the log-prob is not finite either, which the caller reports */
-    }
+__device__ static uint64_t kept_mass(const masses *m, const cut *c, int32_t v) {
+    const uint64_t mass = mass_of(m, v);
+    return mass > c->mass || (mass == c->mass && v < c->id_end) ? mass : 0;
+}
+
+/* The id of the draw: the block in which it falls by the blocks' kept masses `sums`, then the place in that. */
+__device__ static int32_t draw_in_block(sample_shared *s, const masses *m, const cut *c, const unsigned long long *sums,
+                                        int64_t n_blocks, uint64_t threshold) {
+    const int32_t block = find_id(s, (int32_t)n_blocks, threshold, [=](int32_t b) -> uint64_t { return sums[b]; });
+    uint64_t before = 0;
+    for (int32_t b = threadIdx.x % RRL_WARP; b < block; b += RRL_WARP) before += sums[b];
+    before = lanes_sum(before, RRL_WARP);
+    const int32_t first = block * RRL_VOCAB_BLOCK, left = m->n - first;
+    return first + find_id(s, left < RRL_VOCAB_BLOCK ? left : RRL_VOCAB_BLOCK, threshold - before,
+                           [=](int32_t i) -> uint64_t { return kept_mass(m, c, first + i); });
+}
+
+/* sums [n_blocks] = what is kept of each block: of all ids, or of those listed. */
+__device__ static void sum_blocks(unsigned long long *sums, const sample_shared *s, const masses *m, const cut *c,
+                                  const block_info *info, int64_t n_blocks, int32_t listed) {
+    for (int64_t b = threadIdx.x; b < n_blocks; b += blockDim.x) sums[b] = listed < 0 ? info[b].mass : 0;
+    __syncthreads();
+    for (int32_t i = threadIdx.x; i < listed; i += blockDim.x)
+        atomicAdd(&sums[s->list[i] / RRL_VOCAB_BLOCK], (unsigned long long)kept_mass(m, c, s->list[i]));
+    __syncthreads();
+}
+
+__device__ static int32_t draw(sample_shared *s, unsigned long long *sums, const masses *m, const found *f,
+                               const rrl_sample_row *row) {
+    const block_info *info = f->info + blockIdx.x * f->n_blocks;
+    const int32_t count = f->count[blockIdx.x], listed = may_list(row) && count <= f->most ? count : -1;
+    for (int32_t i = threadIdx.x; i < listed; i += blockDim.x) s->list[i] = f->list[(int64_t)blockIdx.x * f->most + i];
+    __syncthreads();
+    const cut c = kept_of(s, m, row, blocks_mass(info, f->n_blocks), listed);
+    const uint64_t threshold = rrl_draw_threshold(row, c.sum);
+    if (listed < 0 && (row->top_k > 0 || row->top_p < 1.0f)) /* what is kept of a block is not known */
+        return find_id(s, m->n, threshold, [&](int32_t v) -> uint64_t { return kept_mass(m, &c, v); });
+    sum_blocks(sums, s, m, &c, info, f->n_blocks, listed);
+    return draw_in_block(s, m, &c, sums, f->n_blocks, threshold);
 }
 
 __global__ void __launch_bounds__(SAMPLE_THREADS)
-    sample_kernel(int32_t *token, float *logp, rrl_tensor logits, const rrl_sample_row *rows, const block_info *info) {
+    sample_kernel(int32_t *token, float *logp, rrl_tensor logits, const rrl_sample_row *rows,
+                  const __grid_constant__ found f) {
     RRL_CUDA_SHARED(raw);
     sample_shared *s = (sample_shared *)raw;
-    uint32_t *seen = (uint32_t *)(s + 1); /* [(n + 31) / 32] */
-    const int64_t row = blockIdx.x, n_blocks = (logits.cols + RRL_VOCAB_BLOCK - 1) / RRL_VOCAB_BLOCK;
+    unsigned long long *sums = (unsigned long long *)(s + 1); /* [n_blocks] */
+    uint32_t *seen = (uint32_t *)(sums + f.n_blocks);          /* [(n + 31) / 32] */
+    const int64_t row = blockIdx.x;
     const rrl_sample_row *settings = &rows[row];
+    const block_info *info = f.info + row * f.n_blocks;
     masses m = {
         {logits.data + row * logits.cols, NULL, 0, settings->repetition_penalty, score_temperature_of(settings)},
         0.0f,
         (int32_t)logits.cols};
-    info += row * n_blocks;
     if (m.row.penalty != 1.0f) { /* the same for all threads */
         mark_history(seen, (m.n + 31) / 32, 0, settings);
         m.row.seen = seen;
     }
-    if (threadIdx.x < RRL_WARP) find_best(s, info, n_blocks);
-    __syncthreads();
-    m.max = s->best;
-    int32_t id = s->id;
-    __syncthreads(); /* before it is written again */
-    if (settings->temperature > 0.0f) {
-        const cut c = kept_of(s, &m, settings);
-        const uint64_t threshold = rrl_draw_threshold(settings, c.sum);
-        id = find_id(s, m.n, threshold, [&](int32_t v) -> uint64_t {
-            const uint64_t mass = mass_of(&m, v);
-            return mass > c.mass || (mass == c.mass && v < c.id_end) ? mass : 0;
-        });
-    }
+    int32_t id;
+    find_best(&m.max, &id, info, f.n_blocks);
+    if (settings->temperature > 0.0f) id = draw(s, sums, &m, &f, settings);
     if (threadIdx.x != 0) return;
     rrl_lse total = {0.0f, 0.0f, 0.0f};
-    for (int64_t i = 0; i < n_blocks; ++i) rrl_lse_join(&total, info[i].plain);
+    for (int64_t i = 0; i < f.n_blocks; ++i) rrl_lse_join(&total, info[i].plain);
     token[row] = id;
     logp[row] = rrl_lse_logp(total, m.row.logits[id] / m.row.t);
 }
 
+/* Room for as many rows as fit; lists get shorter where not even one does. */
+static int64_t find_room(found *f, const rrl_cuda *c, int64_t vocabulary) {
+    int64_t rows = 0;
+    f->n_blocks = rrl_blocks(vocabulary, RRL_VOCAB_BLOCK);
+    for (f->most = LIST;; f->most /= 2) {
+        const size_t row = (size_t)f->n_blocks * sizeof(block_info) + sizeof(int32_t) * (size_t)(1 + f->most);
+        rows = (int64_t)(c->room_bytes / row);
+        if (rows > 0 || f->most == 0) break;
+    }
+    f->info = (block_info *)c->room;
+    f->count = (int32_t *)(f->info + rows * f->n_blocks);
+    f->list = f->count + rows;
+    return rows;
+}
+
 rrl_status rrl_cuda_sample(rrl_device *d, int32_t *token, float *logp, rrl_tensor logits, const rrl_sample_row *rows) {
     rrl_cuda *c = rrl_cuda_of(d);
-    const int64_t n_blocks = rrl_blocks(logits.cols, RRL_VOCAB_BLOCK);
-    const int64_t most = (int64_t)(c->room_bytes / sizeof(block_info)) / n_blocks; /* rows at a time */
-    const size_t shared = sizeof(sample_shared) + (size_t)rrl_blocks(logits.cols, 32) * sizeof(uint32_t);
-    block_info *info = (block_info *)c->room;
+    found f;
+    const int64_t most = find_room(&f, c, logits.cols);
+    const size_t shared = sizeof(sample_shared) + (size_t)f.n_blocks * sizeof(unsigned long long) +
+                          (size_t)rrl_blocks(logits.cols, 32) * sizeof(uint32_t);
     RRL_TRY(rrl_cuda_check(most > 0, "sample's vocabulary (beyond the working room)"));
     for (int64_t row = 0; row < logits.rows; row += most) {
         const int64_t n = logits.rows - row < most ? logits.rows - row : most;
         const rrl_tensor part = {logits.data + row * logits.cols, n, logits.cols};
-        RRL_TRY(RRL_LAUNCH(c, blocks_kernel, dim3((unsigned)rrl_blocks(n_blocks, STRETCH_BLOCKS), (unsigned)n),
-                           RRL_CUDA_THREADS, STRETCH / 8, info, part, rows + row));
+        const dim3 grid((unsigned)rrl_blocks(f.n_blocks, STRETCH_BLOCKS), (unsigned)n);
+        RRL_TRY(RRL_LAUNCH(c, blocks_kernel, grid, RRL_CUDA_THREADS, STRETCH / 8, f, part, rows + row));
+        RRL_TRY(RRL_LAUNCH(c, masses_kernel, grid, RRL_CUDA_THREADS, STRETCH / 8, f, part, rows + row));
+        RRL_TRY(RRL_LAUNCH(c, list_kernel, grid, RRL_CUDA_THREADS, STRETCH / 8, f, part, rows + row));
         RRL_TRY(RRL_LAUNCH(c, sample_kernel, dim3((unsigned)n), SAMPLE_THREADS, shared, token + row, logp + row, part,
-                           rows + row, info));
+                           rows + row, f));
     }
     return RRL_OK;
 }
