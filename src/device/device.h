@@ -253,6 +253,9 @@ typedef struct {
     rrl_status (*axpy)(rrl_device *d, float *y, const float *x, float a, int64_t n); /* y = fma(a, x, y) */
     rrl_status (*zero)(rrl_device *d, float *y, int64_t n);
     bool keeps_logits; /* see lm_score */
+    /* Rows that a product, what is added to it and what reads it should take at a time, so that they find it in the
+     * caches; 0 = as many as there are. */
+    int32_t near_rows;
     /* between processes: device/collective.h. NULL = alloc gives host memory, which host collectives work on as it lies */
     const struct rrl_device_peers *peers;
 } rrl_device_ops;

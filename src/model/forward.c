@@ -14,6 +14,11 @@ int64_t rrl_block_size(int64_t rows, int64_t most) {
     return (rows + blocks - 1) / blocks;
 }
 
+int64_t rrl_near_size(const rrl_device *d, int64_t rows, int64_t most) {
+    const int64_t near = d->ops->near_rows;
+    return rrl_block_size(rows, near > 0 && near < most ? near : most);
+}
+
 rrl_tensor rrl_block_of(const rrl_activations *a, int32_t layer, rrl_tensor gate_or_up, int64_t first, int64_t n) {
     const bool kept = a->again != RRL_KEEP_NOTHING && layer >= a->again;
     return rrl_tensor_rows(gate_or_up, kept ? first : 0, n);
@@ -149,6 +154,18 @@ static rrl_status project(pass *p, int32_t layer, const group *g, const rrl_tens
     return adapt(p, layer, g, y, x, first);
 }
 
+/* The same for all rows, some at a time. */
+static rrl_status project_all(pass *p, int32_t layer, const group *g, const rrl_tensor *y, rrl_tensor x) {
+    const int64_t size = rrl_near_size(p->d, x.rows, x.rows);
+    for (int64_t first = 0; first < x.rows; first += size) {
+        const int64_t n = x.rows - first < size ? x.rows - first : size;
+        rrl_tensor part[RRL_MOST_PRODUCTS];
+        for (int i = 0; i < g->n; i++) part[i] = rrl_tensor_rows(y[i], first, n);
+        RRL_TRY(project(p, layer, g, part, rrl_tensor_rows(x, first, n), first));
+    }
+    return RRL_OK;
+}
+
 /* h = the norm of a layer's input, which is x and, behind another layer, what lies in that one's mid. */
 static rrl_status norm_input(pass *p, int32_t layer) {
     const rrl_layer_activations *l = &p->a->layers[layer];
@@ -164,11 +181,11 @@ static rrl_status attend(pass *p, int32_t layer) {
     const rrl_batch *b = &p->f->batch;
     const int32_t cache = p->f->pool->n_layers == 1 ? 0 : layer;
     const rrl_kv_rows rows = {l->q, l->k, l->v, p->m->rope_cos, p->m->rope_sin, p->d->kv_dtype};
-    RRL_TRY(project(p, layer, &INPUT, (rrl_tensor[]){l->q, l->k, l->v}, l->h, 0));
+    RRL_TRY(project_all(p, layer, &INPUT, (rrl_tensor[]){l->q, l->k, l->v}, l->h));
     RRL_TRY(p->ops->kv_write(p->d, p->f->pool, cache, &rows, b, &p->f->writes));
     RRL_TRY(p->ops->attention(p->d, l->attended, l->lse, l->q, c->heads, p->f->pool, cache, &p->f->table, b,
                               1.0f / sqrtf((float)c->head_dim)));
-    return project(p, layer, &OUTPUT, &l->mid, l->attended, 0);
+    return project_all(p, layer, &OUTPUT, &l->mid, l->attended);
 }
 
 /* mid, h2, gate, up and act of a block of rows. x is added into the new buffer, so that it is kept: addition
@@ -187,7 +204,7 @@ static rrl_status gates(pass *p, int32_t layer, int64_t first, int64_t n) {
 /* From mid to out, to which mid is still to be added. */
 static rrl_status feed_forward(pass *p, int32_t layer, rrl_tensor out) {
     const rrl_layer_activations *l = &p->a->layers[layer];
-    const int64_t rows = p->f->batch.n_rows, block = rrl_block_size(rows, p->a->block);
+    const int64_t rows = p->f->batch.n_rows, block = rrl_near_size(p->d, rows, p->a->block);
     for (int64_t first = 0; first < rows; first += block) {
         const int64_t n = rows - first < block ? rows - first : block;
         RRL_TRY(gates(p, layer, first, n));

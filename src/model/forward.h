@@ -45,6 +45,8 @@ static inline rrl_batch rrl_batch_rows(const rrl_batch *b, int64_t first, int64_
 }
 /** Rows of the blocks that `rows` are cut into: all but the last of one size, at most `most`. */
 int64_t rrl_block_size(int64_t rows, int64_t most);
+/** The same, and near enough for the device's caches. */
+int64_t rrl_near_size(const rrl_device *d, int64_t rows, int64_t most);
 
 /** Carve the buffers of `rows` rows, feed-forward parts of at most `block`. a NULL = only count. The us tensors are
  *  carved by rrl_activations_carve_lora. */

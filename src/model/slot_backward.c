@@ -43,6 +43,18 @@ static rrl_status project_backward(pass *p, int32_t layer, int module, rrl_tenso
                                  rrl_tensor_rows(us, first, x.rows), lora, &b, &args);
 }
 
+/* The same for all rows, some at a time. */
+static rrl_status project_all_backward(pass *p, int32_t layer, int module, rrl_tensor dx, rrl_tensor dy, rrl_tensor x,
+                                       bool accumulate) {
+    const int64_t size = rrl_near_size(p->d, x.rows, x.rows);
+    for (int64_t first = 0; first < x.rows; first += size) {
+        const int64_t n = x.rows - first < size ? x.rows - first : size;
+        RRL_TRY(project_backward(p, layer, module, rrl_tensor_rows(dx, first, n), rrl_tensor_rows(dy, first, n),
+                                 rrl_tensor_rows(x, first, n), first, accumulate));
+    }
+    return RRL_OK;
+}
+
 /* A block of rows: g.h from g.x. */
 static rrl_status gates_backward(pass *p, int32_t layer, int64_t first, int64_t n) {
     rrl_slot_engine *e = p->e;
@@ -68,7 +80,7 @@ static rrl_status gates_backward(pass *p, int32_t layer, int64_t first, int64_t 
 /* g.x holds the gradient of the layer's output and becomes that of `mid`. */
 static rrl_status feed_forward_backward(pass *p, int32_t layer) {
     rrl_slot_engine *e = p->e;
-    const int64_t rows = e->forward.batch.n_rows, block = rrl_block_size(rows, e->a.block);
+    const int64_t rows = e->forward.batch.n_rows, block = rrl_near_size(p->d, rows, e->a.block);
     for (int64_t first = 0; first < rows; first += block)
         RRL_TRY(gates_backward(p, layer, first, rows - first < block ? rows - first : block));
     return p->ops->rms_norm_backward(p->d, e->g.x, e->g.h, e->a.layers[layer].mid, e->m->layers[layer].norm_post,
@@ -84,15 +96,15 @@ static rrl_status attend_backward(pass *p, int32_t layer) {
     const rrl_model_config *c = p->c;
     if (layer >= p->e->most.again)
         RRL_TRY(p->ops->rms_norm(p->d, l->h, l->x, m->layers[layer].norm_in, c->rms_eps));
-    RRL_TRY(project_backward(p, layer, RRL_MODULE_O, g->attended, g->x, l->attended, 0, false));
+    RRL_TRY(project_all_backward(p, layer, RRL_MODULE_O, g->attended, g->x, l->attended, false));
     RRL_TRY(p->ops->attention_backward(p->d, g->q, g->k, g->v, g->attended, l->attended, l->lse, l->q, l->k,
                                        l->v, c->heads, c->head_dim, b, &p->e->parents,
                                        1.0f / sqrtf((float)c->head_dim)));
     RRL_TRY(p->ops->rope(p->d, g->q, c->heads, c->head_dim, b, m->rope_cos, m->rope_sin, true));
     RRL_TRY(p->ops->rope(p->d, g->k, c->kv_heads, c->head_dim, b, m->rope_cos, m->rope_sin, true));
-    RRL_TRY(project_backward(p, layer, RRL_MODULE_Q, g->h, g->q, l->h, 0, false));
-    RRL_TRY(project_backward(p, layer, RRL_MODULE_K, g->h, g->k, l->h, 0, true));
-    RRL_TRY(project_backward(p, layer, RRL_MODULE_V, g->h, g->v, l->h, 0, true));
+    RRL_TRY(project_all_backward(p, layer, RRL_MODULE_Q, g->h, g->q, l->h, false));
+    RRL_TRY(project_all_backward(p, layer, RRL_MODULE_K, g->h, g->k, l->h, true));
+    RRL_TRY(project_all_backward(p, layer, RRL_MODULE_V, g->h, g->v, l->h, true));
     if (layer == 0) return RRL_OK; /* nothing trainable lies before */
     return p->ops->rms_norm_backward(p->d, g->x, g->h, l->x, m->layers[layer].norm_in, c->rms_eps, true);
 }

@@ -8,6 +8,9 @@
 #include "device/cpu/common.h"
 #include "device/cpu/cpu.h"
 
+/* Results of products that stay in the second cache until they are read. */
+enum { NEAR_ROWS = 256 };
+
 static rrl_cpu *cpu_of(const rrl_device *d) {
     return d->state;
 }
@@ -39,7 +42,8 @@ static rrl_status reserve(rrl_bf16_room *r, size_t bytes, const char *what) {
 void rrl_bf16_close(rrl_bf16_state *s) {
     free(s->rows.data);
     free(s->gradients.data);
-    free(s->turned.data);
+    free(s->panels.data);
+    for (int i = 0; i < RRL_BF16_TURNED; ++i) free(s->turned[i].room.data);
     *s = (rrl_bf16_state){0};
 }
 
@@ -47,11 +51,18 @@ static size_t weight_bytes(const rrl_device *d, int64_t n, int64_t k) {
     return rrl_cpu_weight_bytes_bf16(n, k);
 }
 
+/* Another weight may come to lie where one was that is gone. */
+static void forget_turned(rrl_device *d) {
+    for (int i = 0; i < RRL_BF16_TURNED; ++i) cpu_of(d)->bf16.turned[i].of = NULL;
+}
+
 static rrl_status weight_view(rrl_device *d, rrl_weight **out, void *room, int64_t n, int64_t k) {
+    forget_turned(d);
     return rrl_bf16_view(out, room, n, k);
 }
 
 static rrl_status weight_fill(rrl_device *d, const rrl_weight *w, const void *src, rrl_dtype dtype) {
+    forget_turned(d);
     rrl_bf16_fill(w, cpu_of(d)->pool, src, dtype);
     return RRL_OK;
 }
@@ -83,16 +94,32 @@ static rrl_status linear(rrl_device *d, rrl_tensor x, const rrl_product *product
     return RRL_OK;
 }
 
-/* W^T is made from the packed tiles, by all threads, each time: kept, it would double the weights. */
-static rrl_status linear_backward(rrl_device *d, rrl_tensor dx, rrl_tensor dy, const rrl_weight *w, bool accumulate) {
+/* W^T, made from the packed tiles by all threads unless it is there. */
+static rrl_status turned_of(rrl_bf16_weight *out, rrl_device *d, const rrl_weight *w) {
     rrl_bf16_state *s = &cpu_of(d)->bf16;
+    *out = rrl_bf16_shape(w->k, w->n);
+    for (int i = 0; i < RRL_BF16_TURNED; ++i)
+        if (s->turned[i].of == w) {
+            out->t = s->turned[i].room.data;
+            return RRL_OK;
+        }
+    rrl_bf16_turned *to = &s->turned[s->oldest];
+    const rrl_bf16_weight tiles = tiles_of(w);
+    to->of = NULL;
+    RRL_TRY(reserve(&to->room, rrl_bf16_bytes(out), "transposed weights"));
+    *out = rrl_bf16_transpose(&s->engine, to->room.data, &tiles, 0, out->panels);
+    to->of = w;
+    s->oldest = (s->oldest + 1) % RRL_BF16_TURNED;
+    return RRL_OK;
+}
+
+static rrl_status linear_backward(rrl_device *d, rrl_tensor dx, rrl_tensor dy, const rrl_weight *w, bool accumulate) {
     rrl_bf16_rows rows;
-    const rrl_bf16_weight tiles = tiles_of(w), shape = rrl_bf16_shape(w->k, w->n);
+    rrl_bf16_weight turned;
     RRL_TRY(check(dx.cols == w->k && dy.cols == w->n && dx.rows == dy.rows, "linear_backward's operands"));
-    RRL_TRY(reserve(&s->turned, rrl_bf16_bytes(&shape), "transposed weights"));
+    RRL_TRY(turned_of(&turned, d, w));
     RRL_TRY(rounded(&rows, d, dy));
-    const rrl_bf16_weight turned = rrl_bf16_transpose(&s->engine, s->turned.data, &tiles, 0, shape.panels);
-    rrl_bf16_gemm(&s->engine, (rrl_bf16_target){.y = dx.data, .ld = dx.cols, .accumulate = accumulate}, &rows, &turned);
+    rrl_bf16_gemm(engine_of(d), (rrl_bf16_target){.y = dx.data, .ld = dx.cols, .accumulate = accumulate}, &rows, &turned);
     return RRL_OK;
 }
 
@@ -182,7 +209,7 @@ static void backward_share(const void *call, int64_t begin, int64_t end) {
     const rrl_cpu *cpu = cpu_of(c->d);
     head h = *c->h;
     h.gradients = (char *)cpu->bf16.gradients.data + begin * c->gradient_bytes;
-    h.turned = (char *)cpu->bf16.turned.data + begin * c->turned_bytes;
+    h.turned = (char *)cpu->bf16.panels.data + begin * c->turned_bytes;
     rrl_lm_backward_job job = c->job;
     job.product = &h.base;
     for (int64_t chunk; (chunk = atomic_fetch_add(c->next, 1)) < c->chunks;)
@@ -201,7 +228,7 @@ static rrl_status lm_backward(rrl_device *d, rrl_tensor dx, rrl_tensor x, const 
     const int64_t chunk = head_chunk(d, dx.rows);
     const size_t gradient_bytes = rrl_bf16_rows_bytes(&s->engine, chunk, RRL_VOCAB_BLOCK);
     RRL_TRY(reserve(&s->gradients, threads * gradient_bytes, "rounded gradients of logits"));
-    RRL_TRY(reserve(&s->turned, threads * rrl_bf16_bytes(&panel), "transposed weights"));
+    RRL_TRY(reserve(&s->panels, threads * rrl_bf16_bytes(&panel), "transposed weights"));
     if (x.data) RRL_TRY(rounded(&rows, d, x));
     const head h = head_of(d, &rows, w);
     const backward_call call = {.d = d,
@@ -216,6 +243,7 @@ static rrl_status lm_backward(rrl_device *d, rrl_tensor dx, rrl_tensor x, const 
 }
 
 void rrl_bf16_install(rrl_device_ops *ops) {
+    ops->near_rows = NEAR_ROWS;
     ops->weight_bytes = weight_bytes;
     ops->weight_view = weight_view;
     ops->weight_fill = weight_fill;

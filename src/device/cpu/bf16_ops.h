@@ -10,9 +10,18 @@ typedef struct {
     size_t bytes;
 } rrl_bf16_room;
 
+/* W^T of the last few weights, for the next rows of the same ones; all of them would double the weights. */
+enum { RRL_BF16_TURNED = 3 };
+typedef struct {
+    const rrl_weight *of; /* NULL = none */
+    rrl_bf16_room room;
+} rrl_bf16_turned;
+
 typedef struct {
     rrl_bf16_engine engine; /* kernels NULL = the f32 path */
-    rrl_bf16_room rows, gradients, turned; /* rounded activations, rounded gradients of logits, W^T */
+    rrl_bf16_room rows, gradients, panels; /* rounded activations, rounded gradients of logits, panels of the head's W^T */
+    rrl_bf16_turned turned[RRL_BF16_TURNED];
+    int oldest; /* of them */
 } rrl_bf16_state;
 
 /** Put the bf16 ops in place of those of the table. */
