@@ -1,5 +1,5 @@
-/* The writer's thread: order, when it is ready, what is joined, what follows a failure. Its rests are minutes long here, so
- * that no clock decides. */
+/* The writer's thread: order, when it is ready, what is joined, what follows a failure. Its rests are minutes long here,
+ * so that no clock decides. */
 #include "check.h"
 
 #include <stdatomic.h>

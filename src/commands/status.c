@@ -123,8 +123,8 @@ static rrl_status put_counts(rrl_buffer *b, const study_status *s) {
 static rrl_status put_difference(rrl_buffer *b, const study_status *s) {
     rrl_buffer text = {0};
     rrl_status rc = RRL_OK;
-    RRL_GOTO(rrl_buffer_printf(&text, "%s/study.json is that of another configuration, and rrl study would refuse this one (%s): "
-                               "what follows is what was made there", s->dir, s->differs));
+    RRL_GOTO(rrl_buffer_printf(&text, "%s/study.json is that of another configuration, and rrl study would refuse this one "
+                               "(%s): what follows is what was made there", s->dir, s->differs));
     RRL_GOTO(rrl_buffer_wrap(b, text.data, 0, COLUMNS));
     RRL_GOTO(rrl_buffer_puts(b, "\n"));
 done:

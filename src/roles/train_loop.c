@@ -325,7 +325,7 @@ static rrl_status save_if_due(loop *l, bool stop, bool ready) {
     return rrl_record_checkpoint(l->writer, s, l->now.step == s->state.step ? &l->now : NULL, &l->pace);
 }
 
-/* The recorder's rank: hand over what this step left, where it is time, and a checkpoint with it. A stop waits for all. */
+/* The recorder's rank: hand over what steps left, where it is time, and a checkpoint with it. A stop waits for all. */
 static rrl_status save(const crew *all, bool stop) {
     rrl_writer *w = all->l[0]->writer;
     if (!w) return RRL_OK;
@@ -353,9 +353,9 @@ static rrl_status after_step(const crew *all, double seconds) {
     }
     if (!why || last || !at_boundary) return RRL_OK;
     for (int i = 0; i < all->n; i++) say(all->l[i], true);
-    rrl_status rc = RRL_FAIL(RRL_ERR_REQUEUE, "stopped %s after step %lld with a checkpoint; the same command continues", why,
-                  (long long)all->s[0]->state.step - 1);
-    return rrl_team_agree(all->team, rc, "stop");
+    return rrl_team_agree(all->team,
+                          RRL_FAIL(RRL_ERR_REQUEUE, "stopped %s after step %lld with a checkpoint; the same command "
+                                   "continues", why, (long long)all->s[0]->state.step - 1), "stop");
 }
 
 static rrl_status open_writer(rrl_writer **out, const rrl_session *s, int n) {

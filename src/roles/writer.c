@@ -72,7 +72,7 @@ static void write_piece(rrl_writer *w, rrl_write *piece) {
 static bool followed(const rrl_write *piece) {
     const rrl_write *p = piece->next;
     while (p && p->of != piece->of) p = p->next;
-    return p != NULL;
+    return p && piece->of;
 }
 
 /* All that waits now. */
@@ -81,7 +81,7 @@ static void write_all(rrl_writer *w) {
     row now = w->waiting;
     w->waiting = (row){0};
     w->busy = true;
-    for (rrl_write *piece = now.first; piece; piece = piece->next) piece->more = w->share < 1 && piece->of && followed(piece);
+    for (rrl_write *piece = now.first; piece; piece = piece->next) piece->more = w->share < 1 && followed(piece);
     for (rrl_write *piece; (piece = pop(&now)) != NULL;) {
         write_piece(w, piece);
         push(&w->finished, piece);

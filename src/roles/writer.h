@@ -1,10 +1,10 @@
-/* The recorder's hand: one thread of the recorder's rank that writes segments and checkpoints, so that an fsync stops nobody.
- * While it is open, HDF5 (which knows no threads) is called there and nowhere else on this rank; draining and closing it
- * give HDF5 back.
+/* The recorder's hand: one thread of the recorder's rank that writes segments and checkpoints, so that an fsync stops
+ * nobody. While it is open, HDF5 (which knows no threads) is called there and nowhere else on this rank; draining and
+ * closing it give HDF5 back.
  *
- * Pieces are collected and handed over in one go, in their order, when the writer is ready: when it has written what it had,
- * and has rested until that took no more than a share of the time, counted in its own processor time. So where steps are
- * short, many of them are one segment and one checkpoint, and where they are long each is written when it is there. */
+ * Pieces are collected and handed over in one go, in their order, when the writer is ready: when it has written what it
+ * had, and has rested until that took no more than a share of the time, counted in its own processor time. So where steps
+ * are short, many of them are one segment and one checkpoint, and where they are long each is written when it is there. */
 #ifndef RRL_ROLES_WRITER_H
 #define RRL_ROLES_WRITER_H
 
@@ -27,7 +27,8 @@ typedef struct rrl_writer rrl_writer;
 rrl_status rrl_writer_open(rrl_writer **out, double share, int most);
 /** Put a piece, which is the writer's from now on. It waits until the next go. */
 void rrl_writer_put(rrl_writer *w, rrl_write *piece);
-/** Whether now is the time for a go: the writer has nothing to do and has rested, or as many pieces were put as may wait. */
+/** Whether now is the time for a go: the writer has nothing to do and has rested, or as many pieces were put as may
+ *  wait. */
 bool rrl_writer_ready(rrl_writer *w);
 /** Hand over what was put. Waits, with signs of life, while more than `most` pieces wait. Errors: that of a piece before,
  *  with its message. */

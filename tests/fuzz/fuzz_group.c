@@ -23,9 +23,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     there_and_back(&whole, rrl_group_unpack, rrl_group_pack, data, size);
     there_and_back(&rows, rrl_group_unpack_rows, rrl_group_pack_rows, data, size);
     for (int32_t i = 0; whole && i < whole->head.count; i++)
-        fuzz_want(rrl_group_token_at(whole, i) <= whole->head.n_tokens && rrl_group_answer_at(whole, i) <= whole->head.n_text,
-                  "offsets lie in the arrays");
-    fuzz_want(!whole || !rows || whole->head.n_tokens + whole->head.n_text == 0, "rows alone are no whole group with text");
+        fuzz_want(rrl_group_token_at(whole, i) <= whole->head.n_tokens &&
+                      rrl_group_answer_at(whole, i) <= whole->head.n_text, "offsets lie in the arrays");
+    fuzz_want(!whole || !rows || whole->head.n_tokens + whole->head.n_text == 0, "rows alone are no group with text");
     rrl_group_free(&whole);
     rrl_group_free(&rows);
     return 0;
