@@ -10,23 +10,22 @@ enum { SET = 4, VECTORS = 1, ALONE = 2, OUTER = 4 };
 #endif
 enum { K_CHUNK = 256, TILE_ROWS = 64 };
 
-/* out[r][columns] continues over t in [0, n): fma(x[r][t], m[t][columns], .); m is n rows of `ld`; `columns` of them, at
- * most 16 x vectors, are taken */
+/* out[r][columns] of `vectors` vectors, the last of `left` lanes, over t in [0, n): fma(x[r][t], m[t][columns], .); m is n
+ * rows of `ld`. It goes on from out or, with `add`, begins at 0 and is added to out. */
 RRL_INLINE void thin(float *out, int64_t ld_out, const float *x, int64_t ld_x, const float *m, int64_t ld,
-                     int64_t n, int64_t columns, const int rows, const int vectors) {
+                     int64_t n, const int left, const bool add, const int rows, const int vectors) {
     v16 acc[SET][ALONE];
-    int left[ALONE];
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) left[v] = v16_left(v * RRL_LANES, columns);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v)
-            acc[r][v] = v16_load_left(out + r * ld_out + v * RRL_LANES, left[v]);
+            acc[r][v] = add ? v16_zero()
+                            : v16_load_left(out + r * ld_out + v * RRL_LANES, v + 1 < vectors ? RRL_LANES : left);
     for (int64_t t = 0; t < n; ++t) {
         v16 b[ALONE];
 #pragma GCC unroll 4
-        for (int v = 0; v < vectors; ++v) b[v] = v16_load_left(m + t * ld + v * RRL_LANES, left[v]);
+        for (int v = 0; v < vectors; ++v)
+            b[v] = v16_load_left(m + t * ld + v * RRL_LANES, v + 1 < vectors ? RRL_LANES : left);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; ++r) {
             v16 a = v16_set1(x[r * ld_x + t]);
@@ -37,23 +36,28 @@ RRL_INLINE void thin(float *out, int64_t ld_out, const float *x, int64_t ld_x, c
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 4
-        for (int v = 0; v < vectors; ++v)
-            v16_store_left(out + r * ld_out + v * RRL_LANES, acc[r][v], left[v]);
+        for (int v = 0; v < vectors; ++v) {
+            float *to = out + r * ld_out + v * RRL_LANES;
+            const int lanes = v + 1 < vectors ? RRL_LANES : left;
+            v16_store_left(to, add ? v16_add(v16_load_left(to, lanes), acc[r][v]) : acc[r][v], lanes);
+        }
 }
 
 /* The same for any number of columns */
 RRL_INLINE void thin_rows(float *out, int64_t ld_out, const float *x, int64_t ld_x, const float *m, int64_t ld,
-                          int64_t n, int64_t columns, const int rows) {
+                          int64_t n, int64_t columns, const bool add, const int rows) {
     const int vectors = rows == 1 ? ALONE : VECTORS;
     int64_t c = 0;
-    for (; columns - c > RRL_LANES * (vectors - 1); c += RRL_LANES * vectors)
-        thin(out + c, ld_out, x, ld_x, m + c, ld, n, columns - c, rows, vectors);
-    for (; c < columns; c += RRL_LANES) thin(out + c, ld_out, x, ld_x, m + c, ld, n, columns - c, rows, 1);
+    for (; columns - c >= RRL_LANES * vectors; c += RRL_LANES * vectors)
+        thin(out + c, ld_out, x, ld_x, m + c, ld, n, RRL_LANES, add, rows, vectors);
+    for (; columns - c >= RRL_LANES; c += RRL_LANES)
+        thin(out + c, ld_out, x, ld_x, m + c, ld, n, RRL_LANES, add, rows, 1);
+    if (c < columns) thin(out + c, ld_out, x, ld_x, m + c, ld, n, (int)(columns - c), add, rows, 1);
 }
 
 /* and of rows */
-static void thin_product(float *out, int64_t ld_out, const float *x, int64_t ld_x, const float *m, int64_t ld,
-                         int64_t n, int64_t columns, int rows) {
+RRL_INLINE void thin_sets(float *out, int64_t ld_out, const float *x, int64_t ld_x, const float *m, int64_t ld,
+                          int64_t n, int64_t columns, const bool add, int rows) {
     for (int r = 0, step; r < rows; r += step) {
         float *o = out + r * ld_out;
         const float *a = x + r * ld_x;
@@ -61,7 +65,7 @@ static void thin_product(float *out, int64_t ld_out, const float *x, int64_t ld_
         switch (step) {
 #define CASE(count)                                                                                          \
     case count:                                                                                              \
-        thin_rows(o, ld_out, a, ld_x, m, ld, n, columns, count);                                             \
+        thin_rows(o, ld_out, a, ld_x, m, ld, n, columns, add, count);                                        \
         break;
             CASE(1)
             CASE(2)
@@ -76,6 +80,16 @@ static void thin_product(float *out, int64_t ld_out, const float *x, int64_t ld_
 #undef CASE
         }
     }
+}
+
+static void thin_product(float *out, int64_t ld_out, const float *x, int64_t ld_x, const float *m, int64_t ld,
+                         int64_t n, int64_t columns, int rows) {
+    thin_sets(out, ld_out, x, ld_x, m, ld, n, columns, false, rows);
+}
+
+static void thin_addition(float *out, int64_t ld_out, const float *x, int64_t ld_x, const float *m, int64_t ld,
+                          int64_t n, int64_t columns, int rows) {
+    thin_sets(out, ld_out, x, ld_x, m, ld, n, columns, true, rows);
 }
 
 /* x [n columns from k on] of a row, after dropout */
@@ -134,18 +148,19 @@ static bool trained(const rrl_batch *b, int64_t row) {
 /* dx of a run of rows: t = chain over the rank of du A, from 0, added after its mask */
 static void input_gradients(const rrl_lora_backward_job *j, int64_t row, int rows) {
     const rrl_lora *m = j->m;
-    float t[RRL_ROW_BLOCK][K_CHUNK], keep[K_CHUNK];
+    const float *du = j->du.data + row * j->du.cols;
+    float *dx = j->dx.data + row * j->dx.cols, t[RRL_ROW_BLOCK][K_CHUNK], keep[K_CHUNK];
+    if (!rrl_dropout_on(j->args)) {
+        thin_addition(dx, j->dx.cols, du, j->du.cols, m->a, m->k, m->r, m->k, rows);
+        return;
+    }
     for (int64_t k = 0; k < m->k; k += K_CHUNK) {
         int64_t n = rrl_min(K_CHUNK, m->k - k);
         memset(t, 0, (size_t)rows * sizeof t[0]);
-        thin_product(t[0], K_CHUNK, j->du.data + row * j->du.cols, j->du.cols, m->a + k, m->k, m->r, n, rows);
+        thin_product(t[0], K_CHUNK, du, j->du.cols, m->a + k, m->k, m->r, n, rows);
         for (int i = 0; i < rows; ++i) {
-            float *dx = j->dx.data + (row + i) * j->dx.cols + k;
-            if (rrl_dropout_on(j->args)) {
-                RRL_KERNEL(dropout_mask)(keep, j->args, j->b, row + i, k, n);
-                for (int64_t c = 0; c < n; ++c) t[i][c] = t[i][c] * keep[c];
-            }
-            for (int64_t c = 0; c < n; ++c) dx[c] += t[i][c];
+            RRL_KERNEL(dropout_mask)(keep, j->args, j->b, row + i, k, n);
+            for (int64_t c = 0; c < n; ++c) dx[i * j->dx.cols + k + c] += t[i][c] * keep[c];
         }
     }
 }
@@ -176,11 +191,12 @@ typedef struct {
     const float *left[TILE_ROWS], *right[TILE_ROWS];
 } outer_rows;
 
-/* acc[c][columns] continues over the rows: fma(left[row][c], right[row][columns], .); at most 16 x vectors columns */
-RRL_INLINE void outer(float *acc, int64_t ld_acc, const outer_rows *rows, int64_t c0, int64_t k, int64_t columns,
+/* acc[c][columns] of `vectors` vectors, the last of `last` lanes, continues over the rows: fma(left[row][c],
+ * right[row][columns], .) */
+RRL_INLINE void outer(float *acc, int64_t ld_acc, const outer_rows *rows, int64_t c0, int64_t k, const int last,
                       const int ranks, const int vectors) {
     v16 a[OUTER][2];
-    const int left[2] = {v16_left(0, columns), v16_left(RRL_LANES, columns)};
+    const int left[2] = {vectors > 1 ? RRL_LANES : last, last};
 #pragma GCC unroll 8
     for (int c = 0; c < ranks; ++c)
 #pragma GCC unroll 2
@@ -202,20 +218,21 @@ RRL_INLINE void outer(float *acc, int64_t ld_acc, const outer_rows *rows, int64_
 }
 
 /* All ranks of one set of columns */
-RRL_INLINE void outer_ranks(float *acc, int64_t ld_acc, const outer_rows *rows, int64_t k, int64_t columns, int rank,
+RRL_INLINE void outer_ranks(float *acc, int64_t ld_acc, const outer_rows *rows, int64_t k, const int last, int rank,
                             const int vectors) {
     int c = 0;
-    for (; c + OUTER <= rank; c += OUTER) outer(acc + c * ld_acc, ld_acc, rows, c, k, columns, OUTER, vectors);
-    for (; c + 4 <= rank; c += 4) outer(acc + c * ld_acc, ld_acc, rows, c, k, columns, 4, vectors);
-    for (; c < rank; ++c) outer(acc + c * ld_acc, ld_acc, rows, c, k, columns, 1, vectors);
+    for (; c + OUTER <= rank; c += OUTER) outer(acc + c * ld_acc, ld_acc, rows, c, k, last, OUTER, vectors);
+    for (; c + 4 <= rank; c += 4) outer(acc + c * ld_acc, ld_acc, rows, c, k, last, 4, vectors);
+    for (; c < rank; ++c) outer(acc + c * ld_acc, ld_acc, rows, c, k, last, 1, vectors);
 }
 
 /* and all columns */
 static void outer_product(float *acc, int64_t ld_acc, const outer_rows *rows, int64_t columns, int rank) {
     int64_t k = 0;
-    for (; VECTORS == 2 && columns - k > RRL_LANES; k += 2 * RRL_LANES)
-        outer_ranks(acc + k, ld_acc, rows, k, columns - k, rank, 2);
-    for (; k < columns; k += RRL_LANES) outer_ranks(acc + k, ld_acc, rows, k, columns - k, rank, 1);
+    for (; VECTORS == 2 && columns - k >= 2 * RRL_LANES; k += 2 * RRL_LANES)
+        outer_ranks(acc + k, ld_acc, rows, k, RRL_LANES, rank, 2);
+    for (; columns - k >= RRL_LANES; k += RRL_LANES) outer_ranks(acc + k, ld_acc, rows, k, RRL_LANES, rank, 1);
+    if (k < columns) outer_ranks(acc + k, ld_acc, rows, k, (int)(columns - k), rank, 1);
 }
 
 /* The next trained rows from *at on; returns how many. */
