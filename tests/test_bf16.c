@@ -357,8 +357,8 @@ static void test_head(const opened *devices, int n_devices) {
             differ("logp", &devices[v / 2], rows, VOCABULARY, HIDDEN, got.logp, want.logp + first, rows);
             differ("lse", &devices[v / 2], rows, VOCABULARY, HIDDEN, got.lse, want.lse + first, rows);
             differ("entropy", &devices[v / 2], rows, VOCABULARY, HIDDEN, got.entropy, want.entropy + first, rows);
-            differ(v % 2 ? "lm_backward of kept logits" : "lm_backward", &devices[v / 2], rows, VOCABULARY, HIDDEN, got.dx,
-                   want.dx + first * HIDDEN, rows * HIDDEN);
+            differ(v % 2 ? "lm_backward of kept logits" : "lm_backward", &devices[v / 2], rows, VOCABULARY, HIDDEN,
+                   got.dx, want.dx + first * HIDDEN, rows * HIDDEN);
         }
     free(x), free(w);
 }

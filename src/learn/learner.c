@@ -21,7 +21,8 @@ struct rrl_learner {
     float *level[TREE_LEVELS]; /* pending left node of each level; made when first needed */
     double *square;            /* device: result of sum_squares */
     int64_t updates;
-    float *ref; /* host, [rows of a slot * max tokens] */
+    /* host */
+    float *ref;     /* [rows of a slot * max tokens] */
     double *weight; /* [groups * G] */
     int32_t *n_tokens, *finish;
     uint32_t *samples; /* [slot_rows] */
@@ -136,9 +137,10 @@ static void loss_of(void *context, float *dlogp, const float *logp, const float 
         end = begin + c->n_tokens;
         const int64_t from = begin > first ? begin : first, to = end < last ? end : last;
         if (from >= to) continue;
-        const rrl_grpo_row row = {.logp = logp + (from - first), .old = s->on_policy ? NULL : s->group->logprobs + at + from,
+        const float *recorded = s->group->logprobs + at + from;
+        const rrl_grpo_row row = {.logp = logp + (from - first), .old = s->on_policy ? NULL : recorded,
                                   .ref = grpo->beta != 0 ? s->l->ref + from : NULL, .entropy = entropy + (from - first),
-                                  .recorded = s->group->logprobs + at + from, .n_tokens = (int32_t)(to - from),
+                                  .recorded = recorded, .n_tokens = (int32_t)(to - from),
                                   .advantage = (double)c->advantage, .weight = s->weight[i], .no_kl = s->no_kl};
         rrl_grpo_row_loss(dlogp + (from - first), &s->stats[i], grpo, &row);
     }

@@ -1,5 +1,5 @@
-/* The gradient of a slot: forward, scores and their gradients, layers in reverse; gradients of the adapter only (the base
- * is frozen). What the forward did not keep is computed again: the same ops on the same bits. */
+/* The gradient of a slot: forward, scores and their gradients, layers in reverse; gradients of the adapter only (the
+ * base is frozen). What the forward did not keep is computed again: the same ops on the same bits. */
 #include "model/slot.h"
 
 #include <math.h>

@@ -119,7 +119,8 @@ static rrl_status linear_backward(rrl_device *d, rrl_tensor dx, rrl_tensor dy, c
     RRL_TRY(check(dx.cols == w->k && dy.cols == w->n && dx.rows == dy.rows, "linear_backward's operands"));
     RRL_TRY(turned_of(&turned, d, w));
     RRL_TRY(rounded(&rows, d, dy));
-    rrl_bf16_gemm(engine_of(d), (rrl_bf16_target){.y = dx.data, .ld = dx.cols, .accumulate = accumulate}, &rows, &turned);
+    const rrl_bf16_target to = {.y = dx.data, .ld = dx.cols, .accumulate = accumulate};
+    rrl_bf16_gemm(engine_of(d), to, &rows, &turned);
     return RRL_OK;
 }
 
@@ -133,8 +134,8 @@ typedef struct {
     void *gradients, *turned; /* room of this share: rounded gradients of logits, a panel of W^T */
 } head;
 
-static void head_logits(const rrl_head_product *product, float *logits, int64_t ld, int64_t row, int64_t rows, int64_t v,
-                        int64_t n) {
+static void head_logits(const rrl_head_product *product, float *logits, int64_t ld, int64_t row, int64_t rows,
+                        int64_t v, int64_t n) {
     const head *h = (const head *)product;
     const rrl_bf16_rows x = rrl_bf16_rows_part(&h->alone, h->x, row, rows);
     const rrl_bf16_weight w = rrl_bf16_panels(&h->w, v / RRL_BF16_PANEL, (n + RRL_BF16_PANEL - 1) / RRL_BF16_PANEL);

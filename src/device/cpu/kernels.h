@@ -86,7 +86,8 @@ typedef struct { /* unit: RRL_ELEMENT_BLOCK elements; y = fma(a, x, y) */
 typedef struct rrl_head_product rrl_head_product;
 struct rrl_head_product {
     /* logits [rows, ld] of the job's rows from `row` on, for vocabulary [v, v + n) */
-    void (*logits)(const rrl_head_product *p, float *logits, int64_t ld, int64_t row, int64_t rows, int64_t v, int64_t n);
+    void (*logits)(const rrl_head_product *p, float *logits, int64_t ld, int64_t row, int64_t rows, int64_t v,
+                   int64_t n);
     /* dx [rows, hidden] = or, beyond the first block, += dlogits [rows, ld] times W [v, v + n) */
     void (*gradient)(const rrl_head_product *p, float *dx, const float *dlogits, int64_t ld, int64_t rows, int64_t v,
                      int64_t n);

@@ -83,7 +83,8 @@ static void all_scores(float s[SET][RRL_KV_BLOCK], const query_set *set, const k
 }
 
 /* The online softmax step: s, of which valid[i] numbers count, becomes p; a the factor of what was summed before. */
-static void softmax_step(query_set *set, float a[RRL_LANES], float s[SET][RRL_KV_BLOCK], const int *valid, float scale) {
+static void softmax_step(query_set *set, float a[RRL_LANES], float s[SET][RRL_KV_BLOCK], const int *valid,
+                         float scale) {
     const v16 factor = v16_set1(scale), none = v16_set1(-INFINITY);
     float fall[RRL_LANES] = {0};
     for (int i = 0; i < set->n; ++i) {
@@ -102,7 +103,8 @@ static void softmax_step(query_set *set, float a[RRL_LANES], float s[SET][RRL_KV
     for (int i = 0; i < set->n; ++i) {
         if (valid[i] == 0) continue;
         const v16 shift = v16_set1(set->m[i]);
-        const v16 p0 = v16_exp(v16_sub(v16_load(s[i]), shift)), p1 = v16_exp(v16_sub(v16_load(s[i] + RRL_LANES), shift));
+        const v16 p0 = v16_exp(v16_sub(v16_load(s[i]), shift));
+        const v16 p1 = v16_exp(v16_sub(v16_load(s[i] + RRL_LANES), shift));
         set->sum[i] = v16_add(v16_add(v16_mul(set->sum[i], v16_set1(a[i])), p0), p1);
         v16_store(s[i], p0);
         v16_store(s[i] + RRL_LANES, p1);

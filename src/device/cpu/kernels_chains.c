@@ -8,8 +8,8 @@ enum { VECTORS = 4 };
 enum { VECTORS = 1 };
 #endif
 
-/* `rows` rows of `vectors` vectors in registers; the last of a row may be the rest of it, of `left` lanes. Row r goes on
- * over t in [begin, end); all three numbers are constants where this is expanded. */
+/* `rows` rows of `vectors` vectors in registers, from row `row` on, go on over t in [begin, end); the last vector of a
+ * row may be the rest of it, of `left` lanes. All three numbers are constants where this is expanded. */
 RRL_INLINE void go_on(v16 (*acc)[VECTORS], const rrl_chains *c, int row, int64_t d, int begin, int end, const int left,
                       const int rows, const int vectors) {
     const int64_t coef_row = c->coef_row, coef_t = c->coef_t, ld_vec = c->ld_vec;
@@ -55,7 +55,8 @@ RRL_INLINE void all_columns(const rrl_chains *c, int first, int last, const int 
     int64_t d = 0;
     for (; VECTORS > 1 && d + VECTORS * RRL_LANES <= c->dim; d += VECTORS * RRL_LANES)
         columns(c, d, first, last, RRL_LANES, rows, VECTORS);
-    for (; VECTORS > 2 && d + 2 * RRL_LANES <= c->dim; d += 2 * RRL_LANES) columns(c, d, first, last, RRL_LANES, rows, 2);
+    for (; VECTORS > 2 && d + 2 * RRL_LANES <= c->dim; d += 2 * RRL_LANES)
+        columns(c, d, first, last, RRL_LANES, rows, 2);
     for (; d + RRL_LANES <= c->dim; d += RRL_LANES) columns(c, d, first, last, RRL_LANES, rows, 1);
     if (d < c->dim) columns(c, d, first, last, (int)(c->dim - d), rows, 1);
 }

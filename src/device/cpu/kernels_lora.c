@@ -10,8 +10,8 @@ enum { SET = 4, VECTORS = 1, ALONE = 2, OUTER = 4 };
 #endif
 enum { K_CHUNK = 256, TILE_ROWS = 64 };
 
-/* out[r][columns] of `vectors` vectors, the last of `left` lanes, over t in [0, n): fma(x[r][t], m[t][columns], .); m is n
- * rows of `ld`. It goes on from out or, with `add`, begins at 0 and is added to out. */
+/* out[r][columns] of `vectors` vectors, the last of `left` lanes, over t in [0, n): fma(x[r][t], m[t][columns], .); m
+ * is n rows of `ld`. It goes on from out or, with `add`, begins at 0 and is added to out. */
 RRL_INLINE void thin(float *out, int64_t ld_out, const float *x, int64_t ld_x, const float *m, int64_t ld,
                      int64_t n, const int left, const bool add, const int rows, const int vectors) {
     v16 acc[SET][ALONE];
