@@ -14,7 +14,7 @@
 
 /* How far the writing may stay behind, in pieces of a session: a step and a checkpoint where each is written, else steps
  * that are joined. */
-enum { EACH_WAITING = 2, JOINED_WAITING = 16 };
+enum { EACH_WAITING = 2, JOINED_WAITING = 64 };
 
 /* What the loop holds of a session: the batch learnt from and, with a pipeline, the one sampled ahead. */
 typedef struct {
