@@ -51,8 +51,9 @@ __device__ static inline float rrl_ptx_add_ftz(float a, float b) {
 
 typedef struct rrl_blaslt rrl_blaslt; /* blaslt.h */
 
-/* A tensor whose numbers the last launch left rounded to bf16 in the working room too: what a product that follows would
- * do first. Any other launch or copy makes it void, so a product asks for its x and for nothing else. */
+/* A tensor whose numbers the last launch left rounded to bf16 in the working room too: what a product that follows
+ * would do first. Any other launch or copy makes it void; products of cuBLASLt read it or round anew, which is a launch.
+ */
 typedef struct {
     const float *x; /* NULL = none */
     int64_t rows, cols;

@@ -33,11 +33,8 @@ static rrl_status multiply(rrl_cuda *c, const rrl_cuda_gemm *p, const void *x, i
     return rrl_blaslt_multiply(c->blaslt, &q, c->stream);
 }
 
-rrl_status rrl_cuda_products(rrl_cuda *c, const rrl_cuda_gemm *p, int n) {
-    if (p->rows == 0) return RRL_OK;
-    if (!c->blaslt) return rrl_cuda_gemm_exact(c, p, n);
-    for (int i = 0; c->dtype == RRL_F32 && i < n; i++) RRL_TRY(multiply(c, &p[i], p->x, p->ldx, 0, p->rows));
-    if (c->dtype == RRL_F32) return RRL_OK;
+/* By cuBLASLt, from rounded rows. */
+static rrl_status multiply_rounded(rrl_cuda *c, const rrl_cuda_gemm *p, int n) {
     const int64_t cols = p->turned ? p->count : p->w->k, ld = rrl_cuda_rounded_ld(cols);
     const bool done = c->rounded.x == p->x && c->rounded.rows == p->rows && c->rounded.cols == cols && p->ldx == cols;
     for (int i = 0; done && i < n; i++) RRL_TRY(multiply(c, &p[i], c->room, ld, 0, p->rows));
@@ -50,6 +47,15 @@ rrl_status rrl_cuda_products(rrl_cuda *c, const rrl_cuda_gemm *p, int n) {
                            p->x + row * p->ldx, p->ldx, rows, cols, ld));
         for (int i = 0; i < n; i++) RRL_TRY(multiply(c, &p[i], c->room, ld, row, rows));
     }
+    if (p->rows <= most && p->ldx == cols) c->rounded = rrl_cuda_rounded{p->x, p->rows, cols}; /* another may follow */
+    return RRL_OK;
+}
+
+rrl_status rrl_cuda_products(rrl_cuda *c, const rrl_cuda_gemm *p, int n) {
+    if (p->rows == 0) return RRL_OK;
+    if (!c->blaslt) return rrl_cuda_gemm_exact(c, p, n);
+    if (c->dtype == RRL_BF16) return multiply_rounded(c, p, n);
+    for (int i = 0; i < n; i++) RRL_TRY(multiply(c, &p[i], p->x, p->ldx, 0, p->rows));
     return RRL_OK;
 }
 

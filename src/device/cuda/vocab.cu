@@ -64,8 +64,10 @@ rrl_status rrl_cuda_lm_score(rrl_device *d, float *logp, float *lse, float *entr
             const int64_t n = block_size(w, v0);
             const rrl_cuda_gemm p = logits_of(x, row, rows, w, v0, n, scratch.data);
             RRL_TRY(rrl_cuda_products(c, &p, 1));
+            const rrl_cuda_rounded rounded = c->rounded;
             RRL_TRY(RRL_LAUNCH(c, score_kernel, grid, RRL_CUDA_THREADS, 0, state, scratch.data, rows, v0, (int)n,
                                target + row, temperature + row));
+            c->rounded = rounded; /* it touches neither x nor the front of the room */
         }
         RRL_TRY(RRL_LAUNCH(c, score_end_kernel, rrl_cuda_grid(rows), RRL_CUDA_THREADS, 0, logp + row,
                            lse ? lse + row : NULL, entropy ? entropy + row : NULL, state, rows));
