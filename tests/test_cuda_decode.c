@@ -155,7 +155,8 @@ static void takes_what_is_planned(rrl_dtype dtype, rrl_determinism determinism) 
     rrl_rollout *r = NULL;
     rrl_slot_engine *e = NULL;
     size_t before = emulator_bytes_in_use();
-    if (!CHECK_OK(rrl_cuda_module_table.open(&d, &(rrl_cuda_options){.dtype = dtype, .determinism = determinism}))) return;
+    const rrl_cuda_options o = {.dtype = dtype, .determinism = determinism};
+    if (!CHECK_OK(rrl_cuda_module_table.open(&d, &o))) return;
     d->kv_dtype = dtype;
     CHECK_EQ_INT(in_use(&before),
                  RRL_CUDA_ROOM_BYTES + (determinism == RRL_DETERMINISM_EXACT ? 0 : RRL_CUDA_BLASLT_BYTES));

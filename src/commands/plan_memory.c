@@ -77,7 +77,8 @@ static void say_if_too_large(const plan *p, const rrl_setup *s, double rank) {
            have / MIB, could ? ": training.gradient_checkpointing true needs less" : "");
 }
 
-/* What lies where the engine computes, in bytes; and the copies of adapter and moments that the host makes to save them. */
+/* What lies where the engine computes, in bytes; and the copies of adapter and moments that the host makes to save
+ * them. */
 typedef struct {
     double weights, rollout, slot, adapters, saved;
 } engine_bytes;

@@ -1,9 +1,9 @@
 /* Sampling from rows of logits, without a sort: integer masses (device/scalar.h) make every sum independent of its
  * order, so counting in parallel gives the CPU's token.
  *
- * Four kernels. Three spread a row over the device, each reads it once: per block of RRL_VOCAB_BLOCK ids the log-sum-exp
- * of the plain logits and the best penalised one; then, the maximum being known, the block's mass; then, the total being
- * known, the list of ids that top-p may keep. The fourth has one block of threads a row and reads lists and sums of
+ * Four kernels. Three spread a row over the device, each reads it once: per block of RRL_VOCAB_BLOCK ids the
+ * log-sum-exp of the plain logits and the best penalised one; then, the maximum being known, the block's mass; then, the
+ * total being known, the list of ids that top-p may keep. The fourth has one block of threads a row and reads lists and sums of
  * blocks: where top-p cuts, by radix select on the masses of the list; in which block the draw falls, and where in it;
  * the log-prob, blocks joined in ascending order as in training. Only top-k, and a list that is too long, make it read
  * the whole row again. */
