@@ -1,5 +1,8 @@
 /* rrl rejudge: a record whose verdicts were written by a parser that erred is judged again. What changes is known
  * by hand; texts, tokens and advantages stay; original verdicts are kept; a second call gives the same bytes. */
+#include <signal.h>
+#include <unistd.h>
+
 #include "base/files.h"
 #include "base/hash.h"
 #include "check.h"
@@ -243,11 +246,43 @@ static void test_program(void) {
     program_end_free(&e);
 }
 
+/* The library is built as the program is. */
+static bool has_faults(void) {
+    setenv("RRL_FAULT", "*:probe:1:fail", 1);
+    const bool yes = rrl_fault("probe");
+    unsetenv("RRL_FAULT");
+    return yes;
+}
+
+/* Killed, or out of disk, where the new record is made: there is none, and the next time there is. */
+static void test_faults(void) {
+    static const struct {
+        const char *fault;
+        int code;
+    } CASES[] = {{"RRL_FAULT=*:rejudged.write:1:kill", -SIGKILL}, {"RRL_FAULT=*:rejudged.write:1:full", 1}};
+    char digest[2][65];
+    CHECK_OK(rrl_record_digest(digest[0], in("run.rejudged-2.h5")));
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        program_end e = {0};
+        CHECK(unlink(in("run.rejudged-2.h5")) == 0);
+        program_run(&e, in("program"), "%s rejudge %s", CASES[i].fault, in("run.h5"));
+        CHECK_EQ_INT(e.code, CASES[i].code);
+        CHECK(!program_exists(in("run.rejudged-2.h5")));
+        program_end_free(&e);
+        program_run(&e, in("program"), "rejudge %s", in("run.h5"));
+        CHECK_EQ_INT(e.code, 0);
+        program_end_free(&e);
+        CHECK_OK(rrl_record_digest(digest[1], in("run.rejudged-2.h5")));
+        CHECK_EQ_STR(digest[1], digest[0]);
+    }
+}
+
 int main(void) {
     program_folder(folder, "rejudge");
     test_record();
     test_refused();
     test_program();
+    if (has_faults()) test_faults();
     if (!check_failures) program_remove(folder);
     return CHECK_DONE();
 }
