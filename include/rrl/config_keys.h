@@ -168,7 +168,7 @@
 #define RRL_RECORDS_KEYS(X)                                                                                            \
     X(steps_per_segment, INT, NONE, 25, 1, 1000000, LAYOUT, "updates", "steps of a record segment")                    \
     X(keep_checkpoints, INT, NONE, 2, 1, 1000, LAYOUT, "", "checkpoints kept")                                         \
-    X(writer_share, REAL, NONE, 0.01, 0.001, 1, LAYOUT, "1",                                                           \
+    X(writer_share, REAL, NONE, 0.005, 0.001, 1, LAYOUT, "1",                                                           \
       "share of a core that writing may take; what waits is joined; 1 = each is written")
 
 #endif
