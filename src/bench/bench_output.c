@@ -14,6 +14,9 @@ static rrl_status put_cell(rrl_buffer *b, int columns, double v, int digits) {
 
 static int digits_of(double v) { return v >= 100 ? 0 : v >= 10 ? 1 : v >= 1 ? 2 : 4; }
 
+/* The share of the bound, which on a machine that does other things may be anything. */
+static rrl_status put_share(rrl_buffer *b, double v) { return put_cell(b, 5, v, v < 10 ? 2 : 0); }
+
 /* Seconds of the parts, where there are several, and what the work is compared with. */
 static rrl_status put_parts(rrl_buffer *b, const rrl_bench_row *r) {
     if (r->n_parts < 2) return RRL_OK;
@@ -31,8 +34,8 @@ static rrl_status put_row(rrl_buffer *b, const rrl_bench_row *r) {
     RRL_TRY(rrl_buffer_printf(b, "%-20s %8.*f %-8s", r->name, digits_of(rate), rate, r->unit));
     RRL_TRY(put_cell(b, 7, r->seconds.wall, digits_of(r->seconds.wall)));
     RRL_TRY(put_cell(b, 7, r->seconds.cpu, digits_of(r->seconds.cpu)));
-    RRL_TRY(put_cell(b, 5, ratio(r->bound.wall, r->seconds.wall), 2));
-    RRL_TRY(put_cell(b, 5, ratio(r->bound.cpu, r->seconds.cpu), 2));
+    RRL_TRY(put_share(b, ratio(r->bound.wall, r->seconds.wall)));
+    RRL_TRY(put_share(b, ratio(r->bound.cpu, r->seconds.cpu)));
     RRL_TRY(rrl_buffer_printf(b, " %-4s", isnan(r->bound.wall) ? "-" : r->read_bound ? "read" : "fma"));
     RRL_TRY(put_cell(b, 6, r->peak_memory / 1e6, 0));
     RRL_TRY(rrl_buffer_puts(b, "\n"));
