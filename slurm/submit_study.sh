@@ -30,7 +30,8 @@ one_rank=(--set parallel.ranks_per_team=1 --set parallel.roles.generators=0 --se
           --set parallel.roles.learners=0)
 "${rrl[@]}" study "$config" "${sets[@]}" "${one_rank[@]}" --dry-run --quiet >/dev/null
 state=$("${rrl[@]}" status "$config" "${sets[@]}" --json)
-dir=$(sed -nE '1s/^\{"path": "(.*)",$/\1/p' <<<"$state")
+dir=$(sed -nE '1s/^\{"path": "([^"]+)",.*/\1/p' <<<"$state")
+[ -n "$dir" ] || { echo "$0: rrl status $config --json names no folder in its first line: ${state%%$'\n'*}" >&2; exit 1; }
 conditions=$(sed '/"stores": /,$d' <<<"$state")
 total=$(grep -c '^  {"index": ' <<<"$conditions")
 mapfile -t left < <(sed -nE 's/^  \{"index": ([0-9]+), "status": "(waiting|checkpointed|interrupted|failed)", .*/\1/p' \
