@@ -12,10 +12,14 @@ static rrl_status put_cell(rrl_buffer *b, int columns, double v, int digits) {
     return rrl_buffer_printf(b, " %*.*f", columns, digits, v);
 }
 
-static int digits_of(double v) { return v >= 100 ? 0 : v >= 10 ? 1 : v >= 1 ? 2 : 4; }
+/* A difference of two times may be negative where other work came between. */
+static int digits_of(double v) {
+    const double size = fabs(v);
+    return size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 4;
+}
 
 /* The share of the bound, which on a machine that does other things may be anything. */
-static rrl_status put_share(rrl_buffer *b, double v) { return put_cell(b, 5, v, v < 10 ? 2 : 0); }
+static rrl_status put_share(rrl_buffer *b, double v) { return put_cell(b, 5, v, fabs(v) < 10 ? 2 : 0); }
 
 /* Seconds of the parts, where there are several, and what the work is compared with. */
 static rrl_status put_parts(rrl_buffer *b, const rrl_bench_row *r) {
