@@ -46,19 +46,8 @@ static rrl_tensor some(run *c, int64_t rows, int64_t cols, float scale) {
 
 /* --- writing down */
 
-static void *room(void *array, size_t *capacity, size_t need, size_t size) {
-    if (need <= *capacity) return array;
-    *capacity = 2 * need;
-    return realloc(array, *capacity * size);
-}
-
 static void put(run *c, const void *p, size_t bytes, double bound) {
-    ops_written *w = c->out;
-    w->data = room(w->data, &w->capacity, w->len + bytes, 1);
-    w->stretches = room(w->stretches, &w->stretch_capacity, w->n_stretches + 1, sizeof *w->stretches);
-    w->stretches[w->n_stretches++] = (struct stretch){w->len, bytes / sizeof(float), bound};
-    if (bytes) memcpy(w->data + w->len, p, bytes);
-    w->len += bytes;
+    ops_written_add(c->out, p, bytes, bound);
 }
 
 static void put_device(run *c, const void *from, size_t bytes, double bound) {
@@ -82,44 +71,12 @@ static double sum_bound(int64_t n, double x, double w) {
     return 2 * (double)n * 0x1p-24 * ((double)n * x * w) + 0x1p-24 * (double)n * x * w;
 }
 
-void ops_written_free(ops_written *w) {
-    free(w->data);
-    free(w->stretches);
-    *w = (ops_written){0};
+void ops_case_equal(const ops_written *want, const ops_written *got, const char *name, int round, const char *who) {
+    CHECK(ops_written_equal(want, got, name, round, who));
 }
 
-static float float_at(const ops_written *w, size_t byte) {
-    float x;
-    memcpy(&x, w->data + byte, sizeof x);
-    return x;
-}
-
-static void differ(const ops_written *want, const ops_written *got, size_t byte, const char *name, int round,
-                   const char *who) {
-    fprintf(stderr, "  %s, round %d, %s: word %zu of %zu is %.9g, reference %.9g\n", name, round, who, byte / 4,
-            want->len / 4, (double)float_at(got, byte), (double)float_at(want, byte));
-}
-
-void ops_written_equal(const ops_written *want, const ops_written *got, const char *name, int round, const char *who) {
-    if (CHECK(want->len == got->len && memcmp(want->data, got->data, want->len) == 0)) return;
-    size_t at = 0;
-    while (at < want->len && want->data[at] == got->data[at]) at++;
-    differ(want, got, at / 4 * 4, name, round, who);
-}
-
-void ops_written_near(const ops_written *want, const ops_written *got, const char *name, int round, const char *who) {
-    if (!CHECK(want->len == got->len && want->n_stretches == got->n_stretches)) return;
-    for (size_t s = 0; s < want->n_stretches; ++s) {
-        const struct stretch *x = &want->stretches[s];
-        for (size_t at = x->first; at < x->first + x->count * sizeof(float); at += sizeof(float)) {
-            const float a = float_at(want, at), b = float_at(got, at);
-            if (isinf(x->bound)) break;
-            if (x->bound == 0 ? memcmp(&a, &b, sizeof a) == 0 : fabs((double)a - (double)b) <= x->bound) continue;
-            CHECK(!"within the bound");
-            differ(want, got, at, name, round, who);
-            return;
-        }
-    }
+void ops_case_near(const ops_written *want, const ops_written *got, const char *name, int round, const char *who) {
+    CHECK(ops_written_near(want, got, name, round, who));
 }
 
 int ops_cases_failures(void) {

@@ -4,21 +4,8 @@
 #ifndef RRL_TESTS_OPS_CASES_H
 #define RRL_TESTS_OPS_CASES_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "device/device.h"
-
-/* What the ops of a case wrote. A stretch with bound 0 holds tokens or numbers that no device may compute otherwise. */
-typedef struct {
-    char *data;
-    size_t len, capacity;
-    struct stretch {
-        size_t first, count; /* bytes; floats */
-        double bound;        /* of the absolute error where sums may be taken in another order; 0 = none */
-    } * stretches;
-    size_t n_stretches, stretch_capacity;
-} ops_written;
+#include "ops_written.h"
 
 extern const int N_OPS_CASES;
 const char *ops_case_name(int which);
@@ -27,11 +14,9 @@ int ops_case_rounds(int which);
 /** Run round `round` of case `which` on d; kept = also write the masses that top-k and top-p keep, which the CPU tells.
  */
 void ops_case_run(ops_written *out, int which, int round, rrl_device *d, bool kept);
-void ops_written_free(ops_written *w);
-/** Every bit, or stretches within their bounds, those without one bit for bit. A difference counts as a failed check
- * and is printed, with `who` computed it. */
-void ops_written_equal(const ops_written *want, const ops_written *got, const char *name, int round, const char *who);
-void ops_written_near(const ops_written *want, const ops_written *got, const char *name, int round, const char *who);
+/** CHECK that every bit is equal, or stretches within their bounds, those without one bit for bit. `who`: what computed got. */
+void ops_case_equal(const ops_written *want, const ops_written *got, const char *name, int round, const char *who);
+void ops_case_near(const ops_written *want, const ops_written *got, const char *name, int round, const char *who);
 /** Checks that failed so far: differences, an op's status, log-probs of sampling and scoring that are not equal. */
 int ops_cases_failures(void);
 

@@ -50,9 +50,9 @@ static void compare_device(int device, int which, int round, rrl_device *referen
     ops_case_run(&want, which, round, reference, false);
     ops_case_run(&got, which, round, d, false);
     if (o.determinism == RRL_DETERMINISM_EXACT)
-        ops_written_equal(&want, &got, ops_case_name(which), round, DEVICES[device].who);
+        ops_case_equal(&want, &got, ops_case_name(which), round, DEVICES[device].who);
     else
-        ops_written_near(&want, &got, ops_case_name(which), round, DEVICES[device].who);
+        ops_case_near(&want, &got, ops_case_name(which), round, DEVICES[device].who);
     ops_written_free(&want);
     ops_written_free(&got);
     rrl_device_close(&d);

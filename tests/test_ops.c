@@ -26,7 +26,7 @@ static void compare_case(int which, int round, rrl_device *reference, rrl_device
         if (!d[i]) continue;
         ops_case_run(&got, which, round, d[i], true);
         snprintf(who, sizeof who, "%s with %d threads", rrl_device_isa(d[i]), DEVICES[i].threads);
-        ops_written_equal(&want, &got, ops_case_name(which), round, who);
+        ops_case_equal(&want, &got, ops_case_name(which), round, who);
         ops_written_free(&got);
     }
     ops_written_free(&want);

@@ -50,7 +50,7 @@ kernels=(src/device/cpu/kernels*.c src/device/cpu/bf16_kernels.c)
 sources=(src/base/{status,memory,random,files,fault,exactmath,text}.c src/data/group.c
          src/device/{device,collective_pair,collective_staged,cuda_module}.c
          src/model/{model,forward,rope,adapter,slot,slot_plan,slot_backward}.c src/rollout/*.c src/learn/{grpo,learner}.c
-         tests/ops_cases.c tools/gpu_check/[!f]*.c)
+         tests/ops_cases.c tests/ops_written.c tools/gpu_check/[!f]*.c)
 for f in src/device/cpu/*.c; do
     case " ${kernels[*]} src/device/cpu/bf16_amx.c src/device/cpu/bf16_amx_works.c " in *" $f "*) ;; *) sources+=("$f") ;; esac
 done

@@ -15,7 +15,7 @@ enum { MIB = 1 << 20 };
 /* gradient, scratch, two moments, one node of the tree; copies of adapter and moments, and the file made of them */
 enum { OPTIMISER_VECTORS = 5, SAVED_VECTORS = 6 };
 /* Products of the CPU back end: rows and ids of a piece of the head; bytes a thread and token of the vocabulary */
-enum { NEAR_ROWS = 256, HEAD_ROWS = 256, SAMPLER_BYTES = 36 };
+enum { HEAD_ROWS = 256, SAMPLER_BYTES = 36 };
 /* Measured (Open MPI 4.1, HDF5 1.10): program, libraries, an open record and the heap of the thread that writes
  * it; bytes of a loaded tokenizer for each of its file; bytes of a completion while it is
  * judged and written, and of each of its tokens. */
@@ -35,15 +35,15 @@ static int32_t longest(const rrl_engine *e) {
 
 static double max(double a, double b) { return a > b ? a : b; }
 
-/* What the device holds beside its tensors: rounded activations, W^T of three matrices, gradients of logits, masses. */
+/* What the device holds beside its tensors: rounded activations, W^T of a few matrices, gradients of logits, masses. */
 static double scratch_bytes(const plan *p, const rrl_slot_limits *slot) {
     const rrl_model_config *d = &p->e->dims;
     const double block = slot->max_rows < RRL_BLOCK_ROWS ? slot->max_rows : RRL_BLOCK_ROWS;
     double bytes = (double)p->threads * SAMPLER_BYTES * d->vocab;
     if (p->dtype == RRL_F32) return bytes;
-    bytes += sizeof(float) * max(NEAR_ROWS * (double)d->intermediate, block * d->hidden);
+    bytes += sizeof(float) * max(RRL_BF16_NEAR_ROWS * (double)d->intermediate, block * d->hidden);
     if (!p->trains) return bytes;
-    return bytes + 3 * sizeof(uint16_t) * (double)d->hidden * d->intermediate +
+    return bytes + RRL_BF16_TURNED * sizeof(uint16_t) * (double)d->hidden * d->intermediate +
            sizeof(float) * (double)p->threads * HEAD_ROWS * RRL_VOCAB_BLOCK;
 }
 

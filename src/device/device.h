@@ -284,5 +284,8 @@ int64_t rrl_weight_cols(const rrl_weight *w);
 /** Bytes the packed form of an [n,k] matrix takes, for the memory plan. */
 size_t rrl_cpu_weight_bytes(int64_t n, int64_t k);
 size_t rrl_cpu_weight_bytes_bf16(int64_t n, int64_t k);
+/* The same of its bf16 path: rows whose results stay in the second cache until they are read (near_rows), and weights of
+ * which it keeps W^T. */
+enum { RRL_BF16_NEAR_ROWS = 256, RRL_BF16_TURNED = 3 };
 
 #endif

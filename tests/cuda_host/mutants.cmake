@@ -14,7 +14,7 @@ function(mutant name file cases text wrong)
   file(CONFIGURE OUTPUT ${changed} CONTENT "${content}" @ONLY)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
 
-  add_executable(mutant_${name} ../test_cuda_ops.c ../ops_cases.c ${changed})
+  add_executable(mutant_${name} ../test_cuda_ops.c ../ops_cases.c ../ops_written.c ${changed})
   set_source_files_properties(${changed} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++;-w") # a fault may leave a name unused
   target_include_directories(mutant_${name} BEFORE PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_include_directories(mutant_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/..)

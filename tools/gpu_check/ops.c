@@ -19,8 +19,8 @@ static void compare(rrl_device *d, rrl_device *reference, int which, int round, 
     ops_written want = {0}, got = {0};
     ops_case_run(&want, which, round, reference, false);
     ops_case_run(&got, which, round, d, false);
-    if (exact) ops_written_equal(&want, &got, ops_case_name(which), round, who);
-    else ops_written_near(&want, &got, ops_case_name(which), round, who);
+    if (exact) ops_case_equal(&want, &got, ops_case_name(which), round, who);
+    else ops_case_near(&want, &got, ops_case_name(which), round, who);
     ops_written_free(&want);
     ops_written_free(&got);
 }

@@ -8,9 +8,6 @@
 #include "device/cpu/common.h"
 #include "device/cpu/cpu.h"
 
-/* Results of products that stay in the second cache until they are read. */
-enum { NEAR_ROWS = 256 };
-
 static rrl_cpu *cpu_of(const rrl_device *d) {
     return d->state;
 }
@@ -244,7 +241,7 @@ static rrl_status lm_backward(rrl_device *d, rrl_tensor dx, rrl_tensor x, const 
 }
 
 void rrl_bf16_install(rrl_device_ops *ops) {
-    ops->near_rows = NEAR_ROWS;
+    ops->near_rows = RRL_BF16_NEAR_ROWS;
     ops->weight_bytes = weight_bytes;
     ops->weight_view = weight_view;
     ops->weight_fill = weight_fill;

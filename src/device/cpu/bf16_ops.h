@@ -10,8 +10,7 @@ typedef struct {
     size_t bytes;
 } rrl_bf16_room;
 
-/* W^T of the last few weights, for the next rows of the same ones; all of them would double the weights. */
-enum { RRL_BF16_TURNED = 3 };
+/* W^T of one of the last RRL_BF16_TURNED weights, for the next rows of the same; all of them would double the weights. */
 typedef struct {
     const rrl_weight *of; /* NULL = none */
     rrl_bf16_room room;
