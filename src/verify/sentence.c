@@ -161,6 +161,7 @@ rrl_status rrl_sentence_number(bool *found, size_t *begin, size_t *end, const ui
                                bool money) {
     *found = false;
     while (n && p[n - 1] == ' ') n--;
+    if (n == 0) return RRL_OK; /* p may be NULL then */
     size_t value = assigned_at(p, n);
     p += value;
     n -= value;
