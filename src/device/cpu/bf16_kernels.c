@@ -18,9 +18,14 @@ enum { MAX_ROWS = 3, PAIRED_ROWS = 1 };
 #else
 enum { MAX_ROWS = 2, PAIRED_ROWS = 0 };
 #endif
-/* Where groups are so low that unpacking the weights takes a quarter of the instructions, WIDE_STEPS of their steps are
- * unpacked once for all groups of a block, if there are WIDE_GROUPS: 16 KiB, which stay in the first cache meanwhile. */
-enum { WIDE = MAX_ROWS <= 3, WIDE_GROUPS = 3, WIDE_STEPS = 4, WIDE_STEP = 2 * RRL_BF16_TILE };
+/* All groups of a block go through SLICE steps before the next ones: 8 KiB of weights and as much of activations, which
+ * stay in the first cache meanwhile, also where another thread of the core uses half of it. */
+enum { SLICE = 4 };
+/* Where groups are so low that unpacking the weights takes a quarter of the instructions, the steps of a slice are unpacked
+ * once for all groups of a block, if there are WIDE_GROUPS. */
+enum { WIDE = MAX_ROWS <= 3, WIDE_GROUPS = 3, WIDE_STEP = 2 * RRL_BF16_TILE };
+/* Pairs of k between two looks at what is to be fetched; divides the 16 of a step. */
+enum { STRIDE = 2, STRIDES = RRL_BF16_STEP / 2 / STRIDE };
 
 /* A store to an aligned place that is not to be kept in the caches, where there is one. */
 RRL_INLINE void v16_store_past(float *p, v16 a) {
@@ -56,46 +61,64 @@ static int64_t group_row(int64_t rows, int64_t g) {
     return rows * g / groups_of(rows);
 }
 
-/* [group][step][row of the group][32] */
-static void round_rows(void *to, const float *x, int64_t ld, int64_t rows, int64_t k) {
-    float *t = to;
-    for (int64_t g = 0; g < groups_of(rows); ++g)
-        for (int64_t at = 0; at < k; at += RRL_BF16_STEP)
-            for (int64_t r = group_row(rows, g); r < group_row(rows, g + 1); ++r, t += RRL_BF16_STEP)
-                for (int c = 0; c < RRL_BF16_STEP; c += RRL_LANES) {
-                    int left = v16_left(at + c, k);
-                    v16_store(t + c, left > 0 ? v16_rounded(v16_load_left(x + r * ld + at + c, left)) : v16_zero());
-                }
+/* 32 numbers of a row, rounded, its pairs `stride` numbers apart; `left` of them are there, the others 0. */
+static void round_step(float *to, int64_t stride, const float *x, int64_t left) {
+    float pairs[RRL_BF16_STEP];
+    for (int c = 0; c < RRL_BF16_STEP; c += RRL_LANES) {
+        const int there = v16_left(c, left);
+        v16_store(pairs + c, there > 0 ? v16_rounded(v16_load_left(x + c, there)) : v16_zero());
+    }
+    for (int c = 0; c < RRL_BF16_STEP; c += 2, to += stride) memcpy(to, pairs + c, 2 * sizeof *to);
 }
 
-/* `halves` times 16 outputs of a group; it and `rows` are constants where this is expanded. acc stays in the first cache:
- * the chains fill the registers. */
-RRL_INLINE void chains(float *acc, const float *x, const uint16_t *w, int64_t steps, const char *next, const int lines,
-                       const int rows, const int halves) {
-    for (int r = 0; r < rows; ++r)
-        for (int h = 0; h < halves; ++h) v16_store(acc + r * RRL_BF16_BLOCK + h * RRL_LANES, v16_zero());
-    for (int64_t s = 0; s < steps; ++s, x += rows * RRL_BF16_STEP, w += 2 * RRL_BF16_TILE, next += lines * 64) {
+/* [group][step][pair of k][row of the group][2], as it is read: from end to end, at short distances from one register */
+static void round_rows(void *to, const float *x, int64_t ld, int64_t rows, int64_t k) {
+    float *t = to;
+    for (int64_t g = 0; g < groups_of(rows); ++g) {
+        const int64_t row = group_row(rows, g), height = group_row(rows, g + 1) - row;
+        for (int64_t at = 0; at < k; at += RRL_BF16_STEP, t += height * RRL_BF16_STEP)
+            for (int64_t r = 0; r < height; ++r)
+                round_step(t + 2 * r, 2 * height, x + (row + r) * ld + at, k - at);
+    }
+}
+
+/* Cache lines to be fetched, `lines` with every step over the weights and evenly: bursts fill the buffers and stall. */
+typedef struct {
+    const char *next;
+    int lines, due; /* due: in parts of a line, STRIDES each */
+} fetches;
+
+/* acc += `halves` times 16 outputs of a group over `steps` steps; it and `rows` are constants where this is expanded. acc
+ * stays in the first cache: the chains fill the registers. */
+RRL_INLINE void chains(float *acc, const float *x, const uint16_t *w, int64_t steps, fetches *fetch, const int rows,
+                       const int halves) {
+    const char *next = fetch->next;
+    const int lines = fetch->lines;
+    int due = fetch->due;
+    for (int64_t s = 0; s < steps; ++s, w += RRL_BF16_TILE) { /* past the other half's tile */
         v16 even[MAX_ROWS][2], odd[MAX_ROWS][2];
 #pragma GCC unroll 14
         for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
             for (int h = 0; h < halves; ++h) even[r][h] = odd[r][h] = v16_zero();
-        for (int j = 0, fetched = 0; j < RRL_BF16_STEP / 2; ++j) {
-            v16 we[2], wo[2];
+        for (const uint16_t *end = w + RRL_BF16_TILE; w < end; w += STRIDE * 32, x += STRIDE * 2 * rows) {
+            for (due += lines; due >= STRIDES; due -= STRIDES, next += 64) __builtin_prefetch(next, 0, 2);
 #pragma GCC unroll 2
-            for (int h = 0; h < halves; ++h) {
-                we[h] = v16_even(w + h * RRL_BF16_TILE + j * 32);
-                wo[h] = v16_odd(w + h * RRL_BF16_TILE + j * 32);
-            }
-            for (; lines > 0 && fetched < (j + 1) * lines / 16; ++fetched)
-                __builtin_prefetch(next + fetched * 64, 0, 2);
-#pragma GCC unroll 14
-            for (int r = 0; r < rows; ++r) {
-                v16 xe = v16_set1(x[r * RRL_BF16_STEP + 2 * j]), xo = v16_set1(x[r * RRL_BF16_STEP + 2 * j + 1]);
+            for (int j = 0; j < STRIDE; ++j) {
+                v16 we[2], wo[2];
 #pragma GCC unroll 2
                 for (int h = 0; h < halves; ++h) {
-                    even[r][h] = v16_chain(xe, we[h], even[r][h]);
-                    odd[r][h] = v16_chain(xo, wo[h], odd[r][h]);
+                    we[h] = v16_even(w + h * RRL_BF16_TILE + j * 32);
+                    wo[h] = v16_odd(w + h * RRL_BF16_TILE + j * 32);
+                }
+#pragma GCC unroll 14
+                for (int r = 0; r < rows; ++r) {
+                    v16 xe = v16_set1(x[2 * (j * rows + r)]), xo = v16_set1(x[2 * (j * rows + r) + 1]);
+#pragma GCC unroll 2
+                    for (int h = 0; h < halves; ++h) {
+                        even[r][h] = v16_chain(xe, we[h], even[r][h]);
+                        odd[r][h] = v16_chain(xo, wo[h], odd[r][h]);
+                    }
                 }
             }
         }
@@ -107,6 +130,8 @@ RRL_INLINE void chains(float *acc, const float *x, const uint16_t *w, int64_t st
                 v16_store(to, v16_add(v16_load(to), v16_add(even[r][h], odd[r][h])));
             }
     }
+    fetch->next = next;
+    fetch->due = due;
 }
 
 /* Few rows take both halves at once: more chains, so that none waits for itself. */
@@ -114,19 +139,19 @@ static int halves_of(int rows) {
     return rows <= PAIRED_ROWS ? 2 : 1;
 }
 
-/* The halves of a panel for one group; each pass over the panel fetches `lines` cache lines a step from *next on. */
-RRL_INLINE void both_halves(float *acc, const float *x, const uint16_t *w, int64_t steps, const char **next, int lines,
+/* The halves of a panel for one group. */
+RRL_INLINE void both_halves(float *acc, const float *x, const uint16_t *w, int64_t steps, fetches *fetch,
                             const int rows) {
     const int halves = halves_of(rows);
-    for (int h = 0; h < 2; h += halves, *next += lines * steps * 64)
-        chains(acc + h * RRL_LANES, x, w + h * RRL_BF16_TILE, steps, *next, lines, rows, halves);
+    for (int h = 0; h < 2; h += halves)
+        chains(acc + h * RRL_LANES, x, w + h * RRL_BF16_TILE, steps, fetch, rows, halves);
 }
 
-static void group(float *acc, const float *x, int rows, const uint16_t *w, int64_t steps, const char **next, int lines) {
+static void group(float *acc, const float *x, int rows, const uint16_t *w, int64_t steps, fetches *fetch) {
     switch (rows) {
 #define CASE(m)                                                                                                        \
     case m:                                                                                                            \
-        both_halves(acc, x, w, steps, next, lines, m);                                                                 \
+        both_halves(acc, x, w, steps, fetch, m);                                                                       \
         break;
         CASE(1)
         CASE(2)
@@ -150,18 +175,18 @@ static void group(float *acc, const float *x, int rows, const uint16_t *w, int64
     }
 }
 
-/* The next panel is fetched evenly over all passes over this one: what comes in bursts fills the buffers and stalls. */
 static void block_packed(float *acc, const float *x, int64_t rows, const uint16_t *w, int64_t steps, const char *next,
                          int lines) {
     const int64_t groups = groups_of(rows);
-    int passes = 0;
+    int passes = 0; /* over a step's weights, which share its lines */
     for (int64_t g = 0; g < groups; ++g) passes += 2 / halves_of((int)(group_row(rows, g + 1) - group_row(rows, g)));
-    const int share = (lines + passes - 1) / passes;
-    for (int64_t g = 0; g < groups; ++g) {
-        const int64_t row = group_row(rows, g);
-        group(acc + row * RRL_BF16_BLOCK, x + row * steps * RRL_BF16_STEP, (int)(group_row(rows, g + 1) - row), w, steps,
-              &next, share);
-    }
+    fetches fetch = {next, (lines + passes - 1) / passes, 0};
+    for (int64_t s = 0; s < steps; s += SLICE)
+        for (int64_t g = 0; g < groups; ++g) {
+            const int64_t row = group_row(rows, g), height = group_row(rows, g + 1) - row;
+            group(acc + row * RRL_BF16_BLOCK, x + (row * steps + s * height) * RRL_BF16_STEP, (int)height,
+                  w + s * 2 * RRL_BF16_TILE, rrl_min(SLICE, steps - s), &fetch);
+        }
 }
 
 /* --- a block with widened weights */
@@ -190,7 +215,7 @@ RRL_INLINE void chains_wide(float *acc, const float *x, const float *w, int64_t 
                 const v16 wj = v16_load(w + (2 * j + odd) * RRL_BF16_PANEL);
 #pragma GCC unroll 3
                 for (int r = 0; r < rows; ++r)
-                    sum[odd][r] = v16_chain(v16_set1(x[r * RRL_BF16_STEP + 2 * j + odd]), wj, sum[odd][r]);
+                    sum[odd][r] = v16_chain(v16_set1(x[2 * (j * rows + r) + odd]), wj, sum[odd][r]);
             }
 #pragma GCC unroll 3
         for (int r = 0; r < rows; ++r) {
@@ -216,23 +241,23 @@ static void group_wide(float *acc, const float *x, int64_t rows, const float *w,
 static void block_wide(float *acc, const float *x, int64_t rows, const uint16_t *w, int64_t steps, const char *next,
                        int lines) {
     const int64_t groups = groups_of(rows);
-    _Alignas(64) float wide[WIDE_STEPS * WIDE_STEP];
-    for (int64_t i = 0; i < rows * RRL_BF16_BLOCK; i += RRL_LANES) v16_store(acc + i, v16_zero());
-    for (int64_t s = 0; s < steps; s += WIDE_STEPS, w += WIDE_STEPS * 2 * RRL_BF16_TILE) {
-        const int64_t n = rrl_min(WIDE_STEPS, steps - s), fetches = n * lines;
+    _Alignas(64) float wide[SLICE * WIDE_STEP];
+    for (int64_t s = 0; s < steps; s += SLICE, w += SLICE * 2 * RRL_BF16_TILE) {
+        const int64_t n = rrl_min(SLICE, steps - s), all = n * lines;
         widen(wide, w, n);
         for (int64_t g = 0; g < groups; ++g) {
             const int64_t row = group_row(rows, g), height = group_row(rows, g + 1) - row;
-            for (int64_t i = fetches * g / groups; i < fetches * (g + 1) / groups; ++i)
+            for (int64_t i = all * g / groups; i < all * (g + 1) / groups; ++i)
                 __builtin_prefetch(next + i * 64, 0, 2);
             group_wide(acc + row * RRL_BF16_BLOCK, x + (row * steps + s * height) * RRL_BF16_STEP, height, wide, n);
         }
-        next += fetches * 64;
+        next += all * 64;
     }
 }
 
 static void block(float *acc, const void *x, int64_t rows, const uint16_t *w, int64_t steps, const void *next,
                   int lines) {
+    for (int64_t i = 0; i < rows * RRL_BF16_BLOCK; i += RRL_LANES) v16_store(acc + i, v16_zero());
     if (WIDE && groups_of(rows) >= WIDE_GROUPS)
         block_wide(acc, x, rows, w, steps, next, lines);
     else
