@@ -28,9 +28,9 @@ static bool open_world(world *w, const char *dir, rrl_dtype dtype, rrl_determini
 /* --- launches of a step: docs/performance.md counts them so */
 
 /* By layer: 2 norms, keys and values, attention, SwiGLU; 7 products, which are 4 launches where our kernel takes q, k,
- * v and gate, up together; 2 for the adapters of each of the 4 inputs. Beside them: embedding and the last norm. */
+ * v and gate, up together; 1 for the adapters of each of the 4 inputs. Beside them: embedding and the last norm. */
 static int64_t launches_of_forward(int64_t layers, rrl_determinism determinism, bool adapted) {
-    return 2 + layers * (5 + (determinism == RRL_DETERMINISM_EXACT ? 4 : 7) + (adapted ? 8 : 0));
+    return 2 + layers * (5 + (determinism == RRL_DETERMINISM_EXACT ? 4 : 7) + (adapted ? 4 : 0));
 }
 
 static void count_launches(rrl_dtype dtype, rrl_determinism determinism, bool adapted) {

@@ -1,6 +1,6 @@
 /* The CUDA back end's ops on the emulated GPU (cuda_host/): the cases of ops_cases.c against the CPU's reference, bit
- * for bit under `exact`, within bounds under `run`, in both orders of threads. And the list of cases against the op
- * table. */
+ * for bit under `exact`, within bounds under `run`, in both orders of threads. LoRA of few rows and of many. And the list
+ * of cases against the op table. */
 #include "check.h"
 #include "cuda_host/emulator.h"
 #include "device/cuda_module.h"
@@ -93,10 +93,125 @@ static void check_list(void) {
     free(table);
 }
 
+/* --- LoRA of few rows is one launch, of many two: a row's bits are the same, however many rows are with it */
+
+enum { ROWS = 75, FEW = 11, FIRST = 28, K = 3000, RANK = 40, R16 = 48, SEQS = 5, ADAPTERS = 2, MOST_HELD = 64 };
+static const int32_t OUTPUTS[RRL_MOST_PRODUCTS] = {1100, 40, 1030}; /* one and two parts of columns */
+
+typedef struct {
+    rrl_device *d;
+    void *held[MOST_HELD];
+    int n_held;
+    uint32_t last; /* random number */
+} bench;
+
+static void *sent(bench *t, const void *host, size_t bytes) {
+    void *p = NULL;
+    if (!CHECK(t->n_held < MOST_HELD) || !CHECK_OK(t->d->ops->alloc(t->d, &p, bytes, "numbers"))) exit(1);
+    CHECK_OK(t->d->ops->upload(t->d, p, host, bytes));
+    return t->held[t->n_held++] = p;
+}
+
+static rrl_tensor some(bench *t, int64_t rows, int64_t cols) {
+    float *host = malloc((size_t)(rows * cols) * sizeof *host);
+    if (!CHECK(host != NULL)) exit(1);
+    for (int64_t i = 0; i < rows * cols; ++i) {
+        t->last = t->last * 1664525u + 1013904223u;
+        host[i] = (float)(t->last >> 8) * 0x1p-23f - 1.0f;
+    }
+    const rrl_tensor x = {sent(t, host, (size_t)(rows * cols) * sizeof *host), rows, cols};
+    free(host);
+    return x;
+}
+
+static rrl_lora some_module(bench *t, int32_t n) {
+    const rrl_lora m = {some(t, RANK, K).data, some(t, n, RANK).data, some(t, K, R16).data, some(t, RANK, n).data,
+                        RANK,                  K,                     n,                    0.5f};
+    CHECK_OK(t->d->ops->lora_pack(t->d, &m));
+    return m;
+}
+
+static rrl_tensor rows_of(rrl_tensor x, int64_t first, int64_t rows) {
+    return (rrl_tensor){x.data + first * x.cols, rows, x.cols};
+}
+
+static void check_equal_rows(bench *t, rrl_tensor all, rrl_tensor few) {
+    const size_t bytes = (size_t)(few.rows * few.cols) * sizeof(float);
+    float *want = malloc(bytes), *got = malloc(bytes);
+    if (!CHECK(want && got)) exit(1);
+    CHECK_OK(t->d->ops->download(t->d, want, all.data + FIRST * all.cols, bytes));
+    CHECK_OK(t->d->ops->download(t->d, got, few.data, bytes));
+    CHECK(memcmp(want, got, bytes) == 0);
+    free(want);
+    free(got);
+}
+
+/* Rows of five sequences with two adapters, and without; the second lacks a module. */
+static rrl_batch mixed_rows(bench *t) {
+    static const int32_t ADAPTER[SEQS] = {0, 1, -1, 0, 1};
+    int32_t position[ROWS], row_seq[ROWS];
+    for (int i = 0; i < ROWS; ++i) {
+        row_seq[i] = i * SEQS / ROWS;
+        position[i] = i;
+    }
+    return (rrl_batch){.n_rows = ROWS,
+                       .n_seqs = SEQS,
+                       .position = sent(t, position, sizeof position),
+                       .row_seq = sent(t, row_seq, sizeof row_seq),
+                       .adapter = sent(t, ADAPTER, sizeof ADAPTER)};
+}
+
+static void compare_rows(bench *t) {
+    static const uint32_t KEY[2 * SEQS] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, SAMPLE[SEQS] = {0, 1, 2, 3, 4};
+    const rrl_dropout dropout = {0.3f, 1, sent(t, KEY, sizeof KEY), sent(t, SAMPLE, sizeof SAMPLE)};
+    const rrl_batch b = mixed_rows(t);
+    rrl_batch few_rows = b;
+    rrl_lora module[RRL_MOST_PRODUCTS][ADAPTERS];
+    const rrl_lora *of[RRL_MOST_PRODUCTS][ADAPTERS];
+    rrl_lora_product all[RRL_MOST_PRODUCTS], few[RRL_MOST_PRODUCTS];
+    const rrl_tensor x = some(t, ROWS, K);
+    few_rows.n_rows = FEW;
+    few_rows.position += FIRST;
+    few_rows.row_seq += FIRST;
+    for (int i = 0; i < RRL_MOST_PRODUCTS; ++i) {
+        for (int a = 0; a < ADAPTERS; ++a) {
+            module[i][a] = some_module(t, OUTPUTS[i]);
+            of[i][a] = i == 2 && a == 1 ? NULL : &module[i][a];
+        }
+        const rrl_lora_args args = {of[i], &dropout, (uint32_t)i, ADAPTERS};
+        const uint32_t before = t->last; /* the same y to begin with */
+        all[i] = (rrl_lora_product){some(t, ROWS, OUTPUTS[i]), some(t, ROWS, R16), args};
+        t->last = before;
+        few[i] = (rrl_lora_product){some(t, ROWS, OUTPUTS[i]), some(t, ROWS, R16), args};
+        few[i].y = rows_of(few[i].y, FIRST, FEW);
+        few[i].u = rows_of(few[i].u, FIRST, FEW);
+    }
+    const int64_t before = emulator_launches();
+    CHECK_OK(t->d->ops->lora(t->d, x, &b, all, RRL_MOST_PRODUCTS));
+    const int64_t between = emulator_launches();
+    CHECK_OK(t->d->ops->lora(t->d, rows_of(x, FIRST, FEW), &few_rows, few, RRL_MOST_PRODUCTS));
+    CHECK_EQ_INT(between - before, 2);
+    CHECK_EQ_INT(emulator_launches() - between, 1);
+    for (int i = 0; i < RRL_MOST_PRODUCTS; ++i) {
+        check_equal_rows(t, all[i].y, few[i].y);
+        check_equal_rows(t, all[i].u, few[i].u);
+    }
+}
+
+static void lora_rows(rrl_determinism determinism, int reversed) {
+    bench t = {.last = 7};
+    const rrl_cuda_options o = {.dtype = RRL_F32, .determinism = determinism};
+    if (!CHECK_OK(rrl_cuda_module_table.open(&t.d, &o))) return;
+    emulator_reverse(reversed);
+    compare_rows(&t);
+    while (t.n_held > 0) t.d->ops->free(t.d, t.held[--t.n_held]);
+    rrl_device_close(&t.d);
+}
+
 /* Arguments, if any: names of cases to run. */
-static int wanted(int which, int argc, char **argv) {
+static int wanted(const char *name, int argc, char **argv) {
     for (int i = 1; i < argc; ++i)
-        if (strcmp(argv[i], ops_case_name(which)) == 0) return 1;
+        if (strcmp(argv[i], name) == 0) return 1;
     return argc < 2;
 }
 
@@ -108,10 +223,14 @@ int main(int argc, char **argv) {
     for (int device = 0; device < N; ++device)
         for (int which = 0; which < N_OPS_CASES; ++which)
             for (int round = device;
-                 concerns(device, which) && wanted(which, argc, argv) && round < ops_case_rounds(which);
+                 concerns(device, which) && wanted(ops_case_name(which), argc, argv) && round < ops_case_rounds(which);
                  round += ROUNDS_DIVISOR)
                 if (argc < 2 || ops_cases_failures() == 0) /* of cases named, the first failure is enough */
                     compare_device(device, which, round, reference[DEVICES[device].dtype == RRL_BF16]);
+    if (wanted("lora_rows", argc, argv)) {
+        lora_rows(RRL_DETERMINISM_EXACT, 0);
+        lora_rows(RRL_DETERMINISM_RUN, 1);
+    }
     rrl_device_close(&reference[0]);
     rrl_device_close(&reference[1]);
     CHECK(emulator_launches() > 0);

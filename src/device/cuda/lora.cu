@@ -1,8 +1,9 @@
-/* LoRA: down into the rank, up out of it, and the gradients. A batch may mix adapters: a block takes 8 rows and goes
- * through their runs of one adapter, so rows of one adapter share each read of its matrices.
+/* LoRA: down into the rank, up out of it - one kernel each or, for few rows, one for both, which changes no bit - and the
+ * gradients. A batch may mix adapters: a block takes 8 rows and goes through their runs of one adapter, so rows of one
+ * adapter share each read of its matrices.
  *
- * The backward pass of the rows has the same shape with the matrices exchanged (down by B, up by A), so the same two
- * kernels do it. Sums over k ascend as one chain (`exact`), or as 256 / r16 chains side by side that are joined in a
+ * The backward pass of the rows has the same shape with the matrices exchanged (down by B, up by A), so the same kernels
+ * do it. Sums over k ascend as one chain (`exact`), or as 256 / r16 chains side by side that are joined in a
  * fixed order: one chain of thousands of numbers is slow where few rows decode. */
 #include "device/cuda/cuda_ops.cuh"
 
@@ -68,6 +69,14 @@ __device__ static float dropped(float x, const mask *m, uint32_t key, const row_
     return x * (word[e % 4] >= m->threshold ? m->factor : 0.0f);
 }
 
+/* Rows in a row that a block takes with one adapter's matrices. */
+typedef struct {
+    int64_t row;
+    int32_t n;
+    bool other;    /* their adapter is of another launch, which writes what belongs to them */
+    const side *m; /* NULL = no module, or of another launch */
+} run;
+
 /* The side of a row in this layer of the grid; NULL = none, or of another launch (*other). */
 __device__ static const side *side_of(const sides *t, const row_info *b, int64_t row, bool *other) {
     const int32_t adapter = b->adapter[b->row_seq[row]];
@@ -77,119 +86,155 @@ __device__ static const side *side_of(const sides *t, const row_info *b, int64_t
     return &of[adapter - t->first];
 }
 
-/* The end of the run of rows from `row` on that have its side. */
-__device__ static int64_t run_end(const sides *t, const row_info *b, int64_t row, int64_t last, const side *m,
-                                  bool other) {
+__device__ static run run_from(const sides *t, const row_info *b, int64_t row, int64_t last) {
+    run r = {row, 0, false, NULL};
     bool next_other;
-    int64_t next = row + 1;
-    while (next < last && side_of(t, b, next, &next_other) == m && next_other == other) next++;
-    return next;
+    r.m = side_of(t, b, row, &r.other);
+    do r.n++;
+    while (row + r.n < last && side_of(t, b, row + r.n, &next_other) == r.m && next_other == r.other);
+    return r;
 }
 
 /* --- down: u [rows, r16] = scale * xd down; zeros beyond r and for rows without a module */
 
 typedef struct {
-    float x[ROWS][DOWN_STEP];
-    float part[RRL_CUDA_THREADS][ROWS]; /* of split s and column c: [s * r16 + c] */
+    float x[DOWN_STEP][ROWS];
+    float us[RRL_MAX_LORA_RANK][ROWS];
+    float part[ROWS][RRL_CUDA_THREADS]; /* of split s and column c: [s * r16 + c] */
 } down_shared;
 
-/* x of rows [row, row + n), elements [k0, k0 + len), through the mask. A thread fills four, one block of words. */
-__device__ static void load_dropped(down_shared *s, rrl_tensor x, const mask *m, uint32_t key, const row_info *b,
-                                    int64_t row, int n, int64_t k0, int len) {
-    for (int i = threadIdx.x; i < n * (DOWN_STEP / 4); i += blockDim.x) {
-        const int j = i / (DOWN_STEP / 4), e = i % (DOWN_STEP / 4) * 4;
+/* What the kernels that go down read. Column c is summed by `splits` threads, s * r16 + c for each split s. */
+typedef struct {
+    rrl_tensor x;
+    mask drop;
+    row_info rows;
+    int32_t splits;
+} down_input;
+
+/* x of a run, elements [k0, k0 + len), through the mask. A thread fills four, one block of words. */
+__device__ static void load_dropped(down_shared *s, const down_input *in, uint32_t key, const run *r, int64_t k0,
+                                    int len) {
+    for (int i = threadIdx.x; i < ROWS * (DOWN_STEP / 4); i += blockDim.x) {
+        const int j = i % ROWS, e = i / ROWS * 4;
+        if (j >= r->n || e >= len) continue;
+        const mask *m = &in->drop;
         uint32_t word[4];
-        if (m->threshold && e < len) mask_words(word, m, key, b, row + j, (k0 + e) / 4);
+        if (m->threshold) mask_words(word, m, key, &in->rows, r->row + j, (k0 + e) / 4);
         for (int l = 0; l < 4 && e + l < len; ++l) {
-            const float v = x.data[(row + j) * x.cols + k0 + e + l];
-            s->x[j][e + l] = m->threshold == 0 ? v : v * (word[l] >= m->threshold ? m->factor : 0.0f);
+            const float v = in->x.data[(r->row + j) * in->x.cols + k0 + e + l];
+            s->x[e + l][j] = m->threshold == 0 ? v : v * (word[l] >= m->threshold ? m->factor : 0.0f);
         }
     }
 }
 
-/* Grid: (rows, 1, modules). blockDim.x = u.cols * splits; thread s * u.cols + c sums k = s, s + splits, ... of column
- * c. */
-__global__ void down_kernel(rrl_tensor x, const __grid_constant__ sides t, const __grid_constant__ mask drop,
-                            const __grid_constant__ row_info b) {
+/* A run's us, which stays in shared memory; `out`: and in u. All threads of the block come here. */
+__device__ static void go_down(down_shared *sh, const down_input *in, const module_sides *of, const run *r, bool out) {
+    const int r16 = (int)of->u.cols, c = threadIdx.x % r16, split = threadIdx.x / r16;
+    const side *m = r->m;
+    const bool sums = m && split < in->splits && c < m->r;
+    float acc[ROWS] = {};
+    for (int64_t k0 = 0; m && k0 < in->x.cols; k0 += DOWN_STEP) {
+        const int len = (int)(in->x.cols - k0 < DOWN_STEP ? in->x.cols - k0 : DOWN_STEP);
+        __syncthreads(); /* before x is written again */
+        load_dropped(sh, in, of->key, r, k0, len);
+        __syncthreads();
+#pragma unroll 8
+        for (int k = split; sums && k < len; k += in->splits) {
+            const float a = m->down[(k0 + k) * m->ld + c];
+#pragma unroll
+            for (int j = 0; j < ROWS; ++j) acc[j] = fmaf(sh->x[k][j], a, acc[j]); /* beyond the run: not read */
+        }
+    }
+#pragma unroll
+    for (int j = 0; j < ROWS; ++j) sh->part[j][threadIdx.x] = acc[j];
+    __syncthreads();
+    for (int i = threadIdx.x; i < r->n * r16; i += blockDim.x) { /* join: chains in ascending order */
+        const int j = i / r16, col = i % r16;
+        float sum = sh->part[j][col];
+        for (int s = 1; s < in->splits; ++s) sum += sh->part[j][s * r16 + col];
+        sum = m && col < m->r ? m->scale * sum : 0.0f;
+        sh->us[col][j] = sum;
+        if (out) of->u.data[(r->row + j) * r16 + col] = sum;
+    }
+    __syncthreads(); /* before us is read */
+}
+
+/* Grid: (rows, 1, modules). */
+__global__ void down_kernel(const __grid_constant__ down_input in, const __grid_constant__ sides t) {
     RRL_CUDA_SHARED(raw);
-    down_shared *sh = (down_shared *)raw;
-    const rrl_tensor u = t.of[blockIdx.z].u;
-    const uint32_t key = t.of[blockIdx.z].key;
-    const int r16 = (int)u.cols, c = threadIdx.x % r16, split = threadIdx.x / r16, splits = blockDim.x / r16;
-    int64_t row = (int64_t)blockIdx.x * ROWS, next;
-    const int64_t last = row + ROWS < x.rows ? row + ROWS : x.rows;
-    for (; row < last; row = next) {
-        bool other;
-        const side *m = side_of(&t, &b, row, &other);
-        next = run_end(&t, &b, row, last, m, other);
-        const int n = (int)(next - row);
-        float acc[ROWS] = {};
-        for (int64_t k0 = 0; m && k0 < x.cols; k0 += DOWN_STEP) {
-            const int len = (int)(x.cols - k0 < DOWN_STEP ? x.cols - k0 : DOWN_STEP);
-            __syncthreads(); /* before x is written again */
-            load_dropped(sh, x, &drop, key, &b, row, n, k0, len);
-            __syncthreads();
-            for (int k = split; c < m->r && k < len; k += splits) {
-                const float a = m->down[(k0 + k) * m->ld + c];
-#pragma unroll
-                for (int j = 0; j < ROWS; ++j)
-                    if (j < n) acc[j] = fmaf(sh->x[j][k], a, acc[j]);
-            }
-        }
-        if (splits > 1) { /* join: chains in ascending order */
-            for (int j = 0; j < ROWS; ++j) sh->part[threadIdx.x][j] = acc[j];
-            __syncthreads();
-            for (int s = 1; split == 0 && s < splits; ++s)
-                for (int j = 0; j < n; ++j) acc[j] += sh->part[s * r16 + c][j];
-            __syncthreads(); /* before the parts are written again */
-        }
-        if (split > 0 || other) continue;
-#pragma unroll
-        for (int j = 0; j < ROWS; ++j)
-            if (j < n) u.data[(row + j) * r16 + c] = m && c < m->r ? m->scale * acc[j] : 0.0f;
+    const int64_t first = (int64_t)blockIdx.x * ROWS, last = first + ROWS < in.x.rows ? first + ROWS : in.x.rows;
+    run r;
+    for (int64_t row = first; row < last; row += r.n) {
+        r = run_from(&t, &in.rows, row, last);
+        if (!r.other) go_down((down_shared *)raw, &in, &t.of[blockIdx.z], &r, true);
     }
 }
 
-/* --- up: forward y continues as a chain over c; backward dx += mask(chain from 0). Grid: (columns, rows,
- * modules) */
+/* --- up: forward y continues as a chain over c; backward dx += mask(chain from 0) */
 
+/* Column n of a run. */
+template <bool BACKWARD>
+__device__ static void go_up(const float (*us)[ROWS], const module_sides *of, const run *r, int64_t n,
+                             const mask *drop, const row_info *b) {
+    const rrl_tensor y = of->y;
+    float acc[ROWS];
+#pragma unroll
+    for (int j = 0; j < ROWS; ++j) acc[j] = BACKWARD || j >= r->n ? 0.0f : y.data[(r->row + j) * y.cols + n];
+#pragma unroll 8
+    for (int c = 0; c < r->m->r; ++c) {
+        const float w = r->m->up[(int64_t)c * y.cols + n];
+#pragma unroll
+        for (int j = 0; j < ROWS; ++j) acc[j] = fmaf(us[c][j], w, acc[j]); /* beyond the run: not written */
+    }
+#pragma unroll
+    for (int j = 0; j < ROWS; ++j) {
+        if (j >= r->n) continue;
+        float *to = &y.data[(r->row + j) * y.cols + n];
+        *to = BACKWARD ? *to + dropped(acc[j], drop, of->key, b, r->row + j, n) : acc[j];
+    }
+}
+
+/* Grid: (columns, rows, modules). */
 template <bool BACKWARD>
 __global__ void up_kernel(const __grid_constant__ sides t, const __grid_constant__ mask drop,
                           const __grid_constant__ row_info b) {
     RRL_CUDA_SHARED(raw);
-    float *us = (float *)raw; /* [ROWS][r16] */
-    const rrl_tensor y = t.of[blockIdx.z].y, u = t.of[blockIdx.z].u;
-    const uint32_t key = t.of[blockIdx.z].key;
-    if ((int64_t)blockIdx.x * blockDim.x >= y.cols) return; /* another module is wider */
-    const int r16 = (int)u.cols;
+    float(*us)[ROWS] = (float(*)[ROWS])raw; /* [r16] */
+    const module_sides *of = &t.of[blockIdx.z];
     const int64_t n = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    int64_t row = (int64_t)blockIdx.y * ROWS, next;
-    const int64_t last = row + ROWS < y.rows ? row + ROWS : y.rows;
-    for (; row < last; row = next) {
-        bool other;
-        const side *m = side_of(&t, &b, row, &other);
-        next = run_end(&t, &b, row, last, m, other);
-        const int count = (int)(next - row);
-        if (!m) continue;
+    if (n - threadIdx.x >= of->y.cols) return; /* another module is wider */
+    const int r16 = (int)of->u.cols;
+    const int64_t first = (int64_t)blockIdx.y * ROWS, last = first + ROWS < of->y.rows ? first + ROWS : of->y.rows;
+    run r;
+    for (int64_t row = first; row < last; row += r.n) {
+        r = run_from(&t, &b, row, last);
+        if (!r.m) continue;
         __syncthreads(); /* before us is written again */
-        for (int i = threadIdx.x; i < count * r16; i += blockDim.x) us[i] = u.data[row * r16 + i];
+        for (int i = threadIdx.x; i < r.n * r16; i += blockDim.x) us[i % r16][i / r16] = of->u.data[row * r16 + i];
         __syncthreads();
-        if (n >= y.cols) continue;
-        float acc[ROWS];
-#pragma unroll
-        for (int j = 0; j < ROWS; ++j) acc[j] = BACKWARD || j >= count ? 0.0f : y.data[(row + j) * y.cols + n];
-        for (int c = 0; c < m->r; ++c) {
-            const float w = m->up[(int64_t)c * y.cols + n];
-#pragma unroll
-            for (int j = 0; j < ROWS; ++j)
-                if (j < count) acc[j] = fmaf(us[j * r16 + c], w, acc[j]);
-        }
-#pragma unroll
-        for (int j = 0; j < ROWS; ++j) {
-            if (j >= count) continue;
-            float *to = &y.data[(row + j) * y.cols + n];
-            *to = BACKWARD ? *to + dropped(acc[j], &drop, key, &b, row + j, n) : acc[j];
-        }
+        if (n < of->y.cols) go_up<BACKWARD>(us, of, &r, n, &drop, &b);
+    }
+}
+
+/* --- both in one launch, for few rows: every part of PART columns makes the rows' us for itself. Grid: (parts, rows,
+ * modules). */
+
+constexpr int PART = 4 * RRL_CUDA_THREADS;
+
+__global__ void both_kernel(const __grid_constant__ down_input in, const __grid_constant__ sides t) {
+    RRL_CUDA_SHARED(raw);
+    down_shared *sh = (down_shared *)raw;
+    const module_sides *of = &t.of[blockIdx.z];
+    const int64_t n0 = (int64_t)blockIdx.x * PART, end = n0 + PART < of->y.cols ? n0 + PART : of->y.cols;
+    if (n0 >= end) return; /* another module is wider */
+    const int64_t first = (int64_t)blockIdx.y * ROWS, last = first + ROWS < in.x.rows ? first + ROWS : in.x.rows;
+    run r;
+    for (int64_t row = first; row < last; row += r.n) {
+        r = run_from(&t, &in.rows, row, last);
+        if (r.other) continue;
+        go_down(sh, &in, of, &r, blockIdx.x == 0);
+        for (int64_t n = n0 + threadIdx.x; r.m && n < end; n += blockDim.x)
+            go_up<false>(sh->us, of, &r, n, &in.drop, &in.rows);
     }
 }
 
@@ -244,21 +289,52 @@ static row_info info_of(const rrl_batch *b) {
     return row_info{b->row_seq, b->adapter, b->position};
 }
 
-static rrl_status launch_down(rrl_cuda *c, rrl_tensor x, const sides *t, int n, const mask *m, const rrl_batch *b) {
-    const unsigned r16 = (unsigned)t->of[0].u.cols;
-    const unsigned splits = c->determinism == RRL_DETERMINISM_EXACT ? 1 : RRL_CUDA_THREADS / r16;
-    return RRL_LAUNCH(c, down_kernel, dim3((unsigned)rrl_blocks(x.rows, ROWS), 1, (unsigned)n), r16 * splits,
-                      sizeof(down_shared), x, *t, *m, info_of(b));
+static down_input input_of(const rrl_cuda *c, rrl_tensor x, const sides *t, const mask *m, const rrl_batch *b) {
+    const int32_t most = RRL_CUDA_THREADS / (int32_t)t->of[0].u.cols;
+    return down_input{x, *m, info_of(b), c->determinism == RRL_DETERMINISM_EXACT ? 1 : most};
+}
+
+static int64_t widest_of(const sides *t, int n) {
+    int64_t widest = 0;
+    for (int i = 0; i < n; i++) widest = t->of[i].y.cols > widest ? t->of[i].y.cols : widest;
+    return widest;
+}
+
+static rrl_status launch_down(rrl_cuda *c, const down_input *in, const sides *t, int n) {
+    return RRL_LAUNCH(c, down_kernel, dim3((unsigned)rrl_blocks(in->x.rows, ROWS), 1, (unsigned)n), RRL_CUDA_THREADS,
+                      sizeof(down_shared), *in, *t);
 }
 
 template <bool BACKWARD>
 static rrl_status launch_up(rrl_cuda *c, const sides *t, int n, const mask *m, const rrl_batch *b) {
-    int64_t widest = 0;
-    for (int i = 0; i < n; i++) widest = t->of[i].y.cols > widest ? t->of[i].y.cols : widest;
-    const dim3 grid((unsigned)rrl_blocks(widest, RRL_CUDA_THREADS), (unsigned)rrl_blocks(t->of[0].y.rows, ROWS),
-                    (unsigned)n);
+    const dim3 grid((unsigned)rrl_blocks(widest_of(t, n), RRL_CUDA_THREADS),
+                    (unsigned)rrl_blocks(t->of[0].y.rows, ROWS), (unsigned)n);
     const size_t shared = ROWS * (size_t)t->of[0].u.cols * sizeof(float);
     return RRL_LAUNCH(c, up_kernel<BACKWARD>, grid, RRL_CUDA_THREADS, shared, *t, *m, info_of(b));
+}
+
+/* One launch reads `down` again for every part of columns but the first, from the second-level cache. Of these bytes it
+ * gives about 4 TB/s, 8 MiB in the 2 us that a launch costs. Qwen2.5-0.5B at rank 16: gate and up, 5 parts each, read 8
+ * times 896 x 16 floats (57 KB) again for each block of 8 rows, so up to 144 rows are one launch; its other modules are
+ * one part and read nothing again. */
+constexpr int64_t MOST_AGAIN = 8 << 20;
+
+static bool are_few(const down_input *in, const sides *t, int n) {
+    const int64_t bytes = in->x.cols * t->of[0].u.cols * (int64_t)sizeof(float);
+    int64_t again = 0;
+    for (int i = 0; i < n; i++) again += rrl_blocks(t->of[i].y.cols, PART) - 1;
+    return again * rrl_blocks(in->x.rows, ROWS) * bytes <= MOST_AGAIN;
+}
+
+/* y of n modules from x. */
+static rrl_status launch_forward(rrl_cuda *c, rrl_tensor x, const sides *t, int n, const mask *m, const rrl_batch *b) {
+    const down_input in = input_of(c, x, t, m, b);
+    if (!are_few(&in, t, n)) {
+        RRL_TRY(launch_down(c, &in, t, n));
+        return launch_up<false>(c, t, n, m, b);
+    }
+    const dim3 grid((unsigned)rrl_blocks(widest_of(t, n), PART), (unsigned)rrl_blocks(x.rows, ROWS), (unsigned)n);
+    return RRL_LAUNCH(c, both_kernel, grid, RRL_CUDA_THREADS, sizeof(down_shared), in, *t);
 }
 
 /* One module of adapters [first, first + count). */
@@ -288,8 +364,7 @@ rrl_status rrl_cuda_lora(rrl_device *d, rrl_tensor x, const rrl_batch *b, const 
     for (int32_t first = 0; first == 0 || first < n_adapters; first += TABLE) {
         sides t = {first, n_adapters - first < TABLE ? n_adapters - first : TABLE, {}};
         for (int32_t i = 0; i < n; ++i) list_sides(&t.of[i], &products[i], first, t.n);
-        RRL_TRY(launch_down(c, x, &t, n, &drop, b));
-        RRL_TRY(launch_up<false>(c, &t, n, &drop, b));
+        RRL_TRY(launch_forward(c, x, &t, n, &drop, b));
     }
     return RRL_OK;
 }
@@ -309,7 +384,8 @@ rrl_status rrl_cuda_lora_backward(rrl_device *d, float *da, float *db, rrl_tenso
     RRL_TRY(rrl_cuda_check(rrl_same_shape(du, us) && du.cols >= m->r && du.rows == x.rows &&
                                du.cols <= RRL_MAX_LORA_RANK && du.cols % RRL_LANES == 0,
                            "lora_backward's rank"));
-    RRL_TRY(launch_down(c, dy, &t, 1, &none, b));
+    const down_input in = input_of(c, dy, &t, &none, b);
+    RRL_TRY(launch_down(c, &in, &t, 1));
     RRL_TRY(launch_up<true>(c, &t, 1, &drop, b));
     RRL_TRY(RRL_LAUNCH(c, outer_kernel, dim3((unsigned)rrl_blocks(m->k, OUTER_COLS), ranks), RRL_CUDA_THREADS,
                        sizeof(outer_shared), da, (int64_t)m->k, (int64_t)1, du, x, m->r, drop, key, info_of(b)));
