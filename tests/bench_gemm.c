@@ -103,8 +103,9 @@ static double seconds(int threads) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Seconds a call. */
+/* Seconds a call. The threads of what ran before may look for work a while longer: they shall sleep first. */
 static double time_of(bench *b, int threads, void (*call)(bench *b)) {
+    if (threads > 1) nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     double start = seconds(threads), now = start;
     int n = 0;
     for (; n == 0 || now - start < SECONDS; n++, now = seconds(threads)) call(b);

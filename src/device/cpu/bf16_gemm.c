@@ -7,6 +7,8 @@
 
 /* Below this many multiply-adds waking a thread costs more than it brings. */
 static const double ALONE = 1e6;
+/* Reading a weight from memory takes the time of about as many multiply-adds. */
+enum { READ = 12 };
 /* Rows of a chunk stay in the second cache while its panels pass. */
 enum { CHUNK_BLOCKS = 8, CHUNK_BYTES = 1 << 20, FAR_BYTES = 1 << 21, LINES = 32 };
 
@@ -160,5 +162,5 @@ void rrl_bf16_gemm(const rrl_bf16_engine *e, rrl_bf16_target y, const rrl_bf16_r
     if (chunk < 1) chunk = 1;
     y.past_caches = x->rows * w->n * (int64_t)sizeof(float) > FAR_BYTES && y.ld % 16 == 0 && ((uintptr_t)y.y & 63) == 0;
     const gemm_job job = {e, y, x, w, chunk, (x->blocks + chunk - 1) / chunk * w->panels, &next};
-    run(e, share, &job, e->threads, 1, (double)x->rows * (double)w->n * (double)w->k);
+    run(e, share, &job, e->threads, 1, (double)(x->rows + READ) * (double)w->n * (double)w->k);
 }
