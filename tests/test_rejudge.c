@@ -188,26 +188,26 @@ static void test_record(void) {
     CHECK_OK(rrl_sha256_file(source[0], in("run.h5")));
     CHECK_OK(rrl_rejudge_record(&r, folder, true));
     check_result(&r);
-    CHECK(r.written == NULL && !program_exists(in("run.rejudged-2.h5")));
+    CHECK(r.written == NULL && !program_exists(in("run.rejudged-3.h5")));
     rrl_rejudge_free(&r);
 
     CHECK_OK(rrl_rejudge_record(&r, in("run.h5"), false));
     check_result(&r);
-    CHECK_EQ_STR(r.written, in("run.rejudged-2.h5"));
+    CHECK_EQ_STR(r.written, in("run.rejudged-3.h5"));
     rrl_rejudge_free(&r);
-    CHECK_OK(rrl_sha256_file(first, in("run.rejudged-2.h5")));
+    CHECK_OK(rrl_sha256_file(first, in("run.rejudged-3.h5")));
     program_sleep(1.1); /* HDF5 would note seconds */
     CHECK_OK(rrl_rejudge_record(&r, folder, false));
     rrl_rejudge_free(&r);
-    CHECK_OK(rrl_sha256_file(second, in("run.rejudged-2.h5")));
+    CHECK_OK(rrl_sha256_file(second, in("run.rejudged-3.h5")));
     CHECK(memcmp(first, second, sizeof first) == 0);
     CHECK_OK(rrl_sha256_file(source[1], in("run.h5")));
     CHECK(memcmp(source[0], source[1], sizeof first) == 0);
 
-    if (!CHECK_OK(rrl_record_read(&now, in("run.rejudged-2.h5"), 1)) ||
+    if (!CHECK_OK(rrl_record_read(&now, in("run.rejudged-3.h5"), 1)) ||
         !CHECK_OK(rrl_record_read(&before, in("run.h5"), 1)))
         return;
-    CHECK_EQ_STR(now->parser_version, "2");
+    CHECK_EQ_STR(now->parser_version, "3");
     CHECK_EQ_STR(before->parser_version, "0");
     CHECK_EQ_INT(now->n_rows, 1);
     check_set(&now->training, &before->training);
@@ -215,15 +215,15 @@ static void test_record(void) {
     CHECK_NEAR(metric(&now->evaluations[0], "independent_accuracy"), 1.0 / 3, 1e-12);
     CHECK_NEAR(metric(&now->evaluations[0], "pass@1"), 1.0 / 3, 1e-12);
     CHECK_NEAR(metric(&now->evaluations[0], "extraction_failure_rate"), 1.0 / 3, 1e-12);
-    check_original(in("run.rejudged-2.h5"), &before->training, "original", in("run.h5"));
-    check_original(in("run.rejudged-2.h5"), &before->evaluations[0], "original/evaluation/test", in("run.h5"));
+    check_original(in("run.rejudged-3.h5"), &before->training, "original", in("run.h5"));
+    check_original(in("run.rejudged-3.h5"), &before->evaluations[0], "original/evaluation/test", in("run.h5"));
     rrl_record_free(&now);
     rrl_record_free(&before);
 }
 
 static void test_refused(void) {
     rrl_rejudge r = {0};
-    CHECK_STATUS(rrl_rejudge_record(&r, in("run.rejudged-2.h5"), false), RRL_ERR_DATA);
+    CHECK_STATUS(rrl_rejudge_record(&r, in("run.rejudged-3.h5"), false), RRL_ERR_DATA);
     CHECK(strstr(rrl_error_message(), "judged again") != NULL);
     CHECK_STATUS(rrl_rejudge_record(&r, in("nothing.h5"), false), RRL_ERR_DATA);
     CHECK_STATUS(rrl_rejudge_record(&r, in("run.json"), false), RRL_ERR_DATA);
@@ -235,9 +235,9 @@ static void test_program(void) {
     CHECK_EQ_INT(e.code, 0);
     CHECK(strstr(e.out, "answer parser 0, now 2") != NULL);
     CHECK_EQ_INT(program_lines(e.out, "training         3       2  0.3333  0.3333      1      1"), 1);
-    CHECK(strstr(e.out, "run.rejudged-2.h5") != NULL);
+    CHECK(strstr(e.out, "run.rejudged-3.h5") != NULL);
     program_end_free(&e);
-    program_run(&e, in("program"), "show %s --completion 0", in("run.rejudged-2.h5"));
+    program_run(&e, in("program"), "show %s --completion 0", in("run.rejudged-3.h5"));
     CHECK_EQ_INT(e.code, 0);
     CHECK(strstr(e.out, "answer: right by the independent judge\n  12\n") != NULL);
     program_end_free(&e);
@@ -261,18 +261,18 @@ static void test_faults(void) {
         int code;
     } CASES[] = {{"RRL_FAULT=*:rejudged.write:1:kill", -SIGKILL}, {"RRL_FAULT=*:rejudged.write:1:full", 1}};
     char digest[2][65];
-    CHECK_OK(rrl_record_digest(digest[0], in("run.rejudged-2.h5")));
+    CHECK_OK(rrl_record_digest(digest[0], in("run.rejudged-3.h5")));
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         program_end e = {0};
-        CHECK(unlink(in("run.rejudged-2.h5")) == 0);
+        CHECK(unlink(in("run.rejudged-3.h5")) == 0);
         program_run(&e, in("program"), "%s rejudge %s", CASES[i].fault, in("run.h5"));
         CHECK_EQ_INT(e.code, CASES[i].code);
-        CHECK(!program_exists(in("run.rejudged-2.h5")));
+        CHECK(!program_exists(in("run.rejudged-3.h5")));
         program_end_free(&e);
         program_run(&e, in("program"), "rejudge %s", in("run.h5"));
         CHECK_EQ_INT(e.code, 0);
         program_end_free(&e);
-        CHECK_OK(rrl_record_digest(digest[1], in("run.rejudged-2.h5")));
+        CHECK_OK(rrl_record_digest(digest[1], in("run.rejudged-3.h5")));
         CHECK_EQ_STR(digest[1], digest[0]);
     }
 }

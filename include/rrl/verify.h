@@ -11,7 +11,7 @@
 
 /* ---- answers ---- */
 
-enum { RRL_PARSER_VERSION = 2 };
+enum { RRL_PARSER_VERSION = 3 };
 
 /** The extracted answer of a completion, appended form: out points to malloc'ed text of *len bytes, or NULL = none.
  *  *marker_at = byte where the final-answer marker begins (the reasoning before it), len of text when there is none.

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rrl/verify.h"
+#include "verify/boxed.h"
 #include "verify/context.h"
 
 typedef struct {
@@ -293,13 +294,16 @@ static rrl_status locate(span *answer, bool *found, bool *scalar_only, size_t *m
     RRL_TRY(last_box(&b, &boxed, &closed, t, marked ? marker.end : 0));
     if (boxed) {
         *answer = (span){b.content, b.end};
-        *found = closed;
         *marker_at = marked && b.begin < line.end ? marker.begin : b.begin;
+        *found = closed;
+        if (closed) RRL_TRY(rrl_box_plain(found, t.p, t.n, b.begin, b.end + 1));
+        if (*found) *found = !rrl_taken_back(t.p, t.n, b.end + 1);
         return RRL_OK;
     }
     if (marked) {
         *answer = line;
         *marker_at = marker.begin;
+        *found = !rrl_taken_back(t.p, t.n, line.end);
         return RRL_OK;
     }
     *marker_at = t.n;

@@ -34,6 +34,8 @@ static bool peel_end(slice *s) {
         return true;
     }
     if (escaped || !one_of(last, ".!;$*`")) return false;
+    bool factor = last == '*' && length(s) > 1 && rrl_point_white(s->p[s->b - 2]) && s->p[s->a] != '*';
+    if (factor) return false; /* 12 * ..: no emphasis began */
     s->b--;
     return true;
 }

@@ -10,7 +10,6 @@
 
 #include "verify/words.h"
 
-/* One letter behind a number is a unit if it is one of these; others are factors or scales: 5x, 10k. */
 static const char UNIT_LETTERS[] = "mgshlLdtcpCFWVAJN";
 enum { PHRASE_WORDS = 6 }; /* how far behind the number its noun may stand: 12 bright red apples */
 
@@ -79,9 +78,12 @@ static bool last_words_plain(const lead_in *l) {
     return !(is(l->last, "to") && bound_by_to(l));
 }
 
-/* "used to", "could be", "would have been": how it is not, or may not be. */
+/* "used to", "refused to", "could be", "would have been": how it is not, or may not be. */
 static bool unreal(word third, word second, word w) {
-    if (is(w, "to")) return is(second, "used");
+    static const char *const NOT_DONE[] = {"used", "fail", "fails", "failed", "refuse", "refuses", "refused",
+                                           "declined", "forgot"};
+    for (size_t k = 0; is(w, "to") && k < sizeof NOT_DONE / sizeof *NOT_DONE; k++)
+        if (is(second, NOT_DONE[k])) return true;
     if (is(w, "be")) return is(second, "could");
     return is(w, "been") && is(second, "have") && (is(third, "could") || is(third, "would") || is(third, "should"));
 }
@@ -102,14 +104,20 @@ static void take_word(lead_in *l, word w) {
     l->words++;
 }
 
+/* "Some have 12": of whom the answer is not told. */
+static bool some_of_all(word w) {
+    return is(w, "some") || is(w, "most") || is(w, "many") || is(w, "others");
+}
+
 bool rrl_lead_in_plain(const uint32_t *p, size_t n) {
     lead_in l = {0};
     word second = {0}, third = {0}; /* the words just before, whatever they are */
+    size_t first = skip_blanks(p, n, 0);
     for (size_t i = 0; i < n;) {
         word w = word_at(p, n, i);
         if (w.n) {
             if (w.classes & (RRL_WORD_DOUBT | RRL_WORD_UNREAL | RRL_WORD_SCALE)) return false;
-            if (unreal(third, second, w)) return false;
+            if (unreal(third, second, w) || (i == first && some_of_all(w))) return false;
             third = second;
             second = w;
             take_word(&l, w);
@@ -137,8 +145,12 @@ bool rrl_lead_in_plain(const uint32_t *p, size_t n) {
 
 /* ---- behind the number ---- */
 
+bool rrl_unit_letter(uint32_t letter) {
+    return letter && letter < 0x80 && strchr(UNIT_LETTERS, (int)letter);
+}
+
 static bool unit_letter(word w) {
-    return w.n == 1 && w.p[0] < 0x80 && strchr(UNIT_LETTERS, (int)w.p[0]);
+    return w.n == 1 && rrl_unit_letter(w.p[0]);
 }
 
 static bool ordinal(word w) {
@@ -157,7 +169,7 @@ static bool confirms(word w) {
 
 /* "12 times", "12 times as many", but not "12 times x". */
 static bool counts_times(word w) {
-    return w.n == 0 || (w.classes & RRL_WORD_FOLLOWS) || is(w, "more");
+    return w.n == 0 || ((w.classes & RRL_WORD_FOLLOWS) && !is(w, "that")) || is(w, "more");
 }
 
 /* "12 breaks the rule": what looks like a plural has an object. "12 miles the first day" is missed. */
@@ -213,8 +225,25 @@ static bool more_than_said(word before, word w) {
     if (is(w, "remainder")) return !is(before, "the") && !is(before, "as");
     if (is(before, "with")) return is(w, "one") || is(w, "some") || is(w, "another");
     if (is(before, "so")) return is(w, "on");
+    if (is(before, "less")) return !is(w, "than") && !(w.classes & RRL_WORD_FOLLOWS); /* less discount */
     for (size_t k = 0; k < sizeof REST / sizeof *REST; k++)
         if (is(before, "and") && is(w, REST[k])) return true;
+    return false;
+}
+
+/* "and a day": a second thing. "too low", "at best": said of the number, against it. */
+static bool judged(word second, word before, word w) {
+    if (is(before, "at") && (is(w, "best") || is(w, "worst"))) return true;
+    if (is(second, "and") && (is(before, "a") || is(before, "an"))) return true;
+    return is(before, "too") && ((second.classes & RRL_WORD_STATES) || is(second, "seems") || is(second, "looks"));
+}
+
+/* A clause behind punctuation that begins so takes the number back. */
+static bool takes_back(word w) {
+    static const char *const WORDS[] = {"wait",    "actually", "oops",    "oh",     "hmm", "sorry", "correction",
+                                        "however", "although", "scratch", "though", "hold"};
+    for (size_t k = 0; k < sizeof WORDS / sizeof *WORDS; k++)
+        if (is(w, WORDS[k])) return true;
     return false;
 }
 
@@ -232,18 +261,23 @@ static bool tail_word_plain(word w, word before, bool hyphenated) {
 }
 
 bool rrl_tail_plain(const uint32_t *p, size_t n) {
-    word before = {0};
+    word second = {0}, before = {0};
     size_t first = skip_blanks(p, n, 0);
     bool spelled = first < n && p[first] == '('; /* 42 (forty-two) */
+    bool clause = false;                         /* punctuation stands before the word */
     for (size_t i = 0; i < n;) {
         word w = word_at(p, n, i);
         if (w.n == 0) {
             spelled = spelled && p[i] != ')';
+            clause = p[i] != ' ' || (clause && p[i] == ' ');
             i++;
             continue;
         }
         bool hyphenated = (i > 0 && p[i - 1] == '-') || (i + w.n < n && p[i + w.n] == '-');
         if (!(spelled && (w.classes & RRL_WORD_NUMBER)) && !tail_word_plain(w, before, hyphenated)) return false;
+        if (judged(second, before, w) || (clause && takes_back(w))) return false;
+        clause = false;
+        second = before;
         before = w;
         i += w.n;
     }

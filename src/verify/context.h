@@ -4,6 +4,8 @@
 
 #include "verify/points.h"
 
+/** Whether the letter behind a number is a unit: 5 m; the others are factors or scales: 5x, 10k. */
+bool rrl_unit_letter(uint32_t letter);
 /** Whether the text before a number leaves it alone: "The kite costs", but not "less than", "twice", "I doubt". */
 bool rrl_lead_in_plain(const uint32_t *p, size_t n);
 /** Whether what comes directly behind the number that ends at `end` is a unit, a counted noun, one of a few small

@@ -397,6 +397,8 @@ rrl_status rrl_latex_clean(rrl_points *out, const uint32_t *in, size_t n) {
     rrl_status rc = RRL_OK;
     cleaner c = {.out = out, .in = in, .n = n};
     while (c.i < c.n) RRL_GOTO(step(&c));
+    for (size_t k = c.n_open; k > 0; k--) /* cut off: \frac{1}{2 is not 1/2 */
+        if (c.open[k - 1].kind != GROUP_PLAIN) RRL_GOTO(put(&c, '{'));
 done:
     free(c.open);
     return rc;

@@ -14,7 +14,7 @@ typedef struct {
     size_t n, i;
     int numbers;       /* seen so far */
     bool sentence;     /* a sentence ended since the last number */
-    bool money;        /* a currency sign stood in the text */
+    bool money;        /* a currency sign stood in the text, or a word of money stands before the number */
     size_t begin, end; /* the number */
     rrl_scalar value;
 } reader;
@@ -25,6 +25,11 @@ static uint32_t at(const reader *r, size_t i) {
 
 static uint32_t before(const reader *r, size_t i) {
     return i > 0 ? r->p[i - 1] : 0;
+}
+
+static bool blank_from(const reader *r, size_t i) {
+    while (at(r, i) == ' ') i++;
+    return i >= r->n;
 }
 
 /* A word of one letter ends or begins at the nearest solid character: x - 5, 5 - x. */
@@ -64,6 +69,7 @@ static bool read_number(reader *r, size_t digits) {
     if (begin != digits) rrl_scalar_put(&s, (char)r->p[begin]);
     if (rrl_lex_quantity(&s, r->p, r->n, &end) != RRL_LEX_OK) return false;
     if (!rrl_number_followed(r->p, r->n, end, r->money, single(&s))) return false;
+    if (at(r, end) == ',' && blank_from(r, end + 1)) return false; /* 1, may have become 1,200 */
     if (r->numbers && !rrl_scalar_same(&s, &r->value)) return false;
     if (!r->numbers) {
         r->begin = begin;
@@ -139,6 +145,14 @@ static bool read_other(reader *r) {
     return allowed;
 }
 
+/* Whether the word that begins at r->i speaks of money: "USD 12m". */
+static bool money_word(const reader *r) {
+    size_t end = r->i;
+    if (rrl_point_letter(before(r, r->i))) return false;
+    while (rrl_point_letter(at(r, end))) end++;
+    return rrl_word_classes(r->p + r->i, end - r->i) & RRL_WORD_MONEY;
+}
+
 /* Where the value of "x = 5" or "Total = 5" begins: behind one letter, or one word for a quantity, and the sign. 0 if
  * the text does not begin so, or no number comes next. */
 static size_t assigned_at(const uint32_t *p, size_t n) {
@@ -167,6 +181,7 @@ rrl_status rrl_sentence_number(bool *found, size_t *begin, size_t *end, const ui
     n -= value;
     reader r = {.p = p, .n = n, .money = money};
     while (r.i < n) {
+        if (!r.numbers && !r.money) r.money = money_word(&r);
         bool go_on = rrl_number_at(p, n, r.i)         ? read_number(&r, r.i)
                      : p[r.i] == '-' || p[r.i] == '+' ? read_sign(&r)
                                                       : read_other(&r);

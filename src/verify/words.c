@@ -15,44 +15,50 @@ static const struct {
      " or between not wrong incorrect maybe uncertain nor neither never cannot perhaps either versus vs no none"
      " nothing anything but false untrue invalid impossible mistaken mistake incorrectly wrongly doubt doubts"
      " doubtful unlikely unsure unclear guess guessing possibly probably presumably supposedly might may if unless"
-     " whether ignore disregard nobody nowhere hardly barely scarcely "},
+     " whether ignore disregard nobody nowhere hardly barely scarcely isnt arent wasnt werent doesnt dont didnt"
+     " hasnt havent hadnt wouldnt couldnt shouldnt cant aint "},
     {RRL_WORD_UNREAL,
      " almost nearly wish wishes wished hope hopes hoped suppose supposing assume assumes assumed assuming pretend"
-     " pretending imagine rarely seldom "},
+     " pretending imagine rarely seldom few fewest thought guessed attempt denied denies deny ruled formerly "},
+    {RRL_WORD_MONEY,
+     " usd eur gbp jpy cad aud inr cny chf rs dollar dollars euro euros rupees cost costs price priced fee pay pays"
+     " paid earn earns earned spend spends spent salary income"
+     " revenue revenues profit budget wage bill worth population raised sold sales turnover "},
     {RRL_WORD_SCALE,
      " hundred hundreds thousand thousands million millions billion billions trillion trillions quadrillion dozen"
-     " dozens lakh lakhs lac lacs crore crores myriad myriads mil mio mn bn tn kilo mega giga tera milli micro nano"
-     " permille mille binary octal hex hexadecimal ternary "},
+     " dozens lakh lakhs lac lacs crore crores myriad myriads mil mio mln mrd tsd thou mn bn tn kilo mega giga tera"
+     " milli micro nano permille mille binary octal hex hexadecimal ternary "},
     {RRL_WORD_OPERATOR,
      " minus negative plus half pi squared cubed cube root roots sqrt cbrt log logarithm ln lg exp sine sin cosine"
      " cos tangent tan factorial twice thrice double doubled triple tripled quadruple quadrupled halved quarter"
      " inverse reciprocal opposite negation multiplied divided divisible multiple multiples factor factors divisor"
      " divisors power powers exponent modulo mod modulus gcd lcm base subtract subtracting subtracted successor"
-     " predecessor "},
+     " predecessor multiply multiplies multiplying divide divides dividing computed calculated obtained derived "},
     {RRL_WORD_NOT_BEFORE,
      " square times than least most over under above below beneath beyond past within without until till before"
      " after since near close closer closest next prior exceed exceeds exceeded"
      " exceeding surpass surpasses precede precedes follow follows exclude excludes excluded except"
      " excluding deny denies reject rejects rejected refuse avoid forget disagree add adding tops top limit maximum"
      " minimum max min and per off from against besides beside via unlike like as outside inside toward towards"
-     " approaching approaches through absolute third fourth fifth "},
+     " approaching approaches through absolute third fourth fifth opposed contrary compared comparable unequal page"
+     " line row column step equation chapter option question example "},
     {RRL_WORD_NOT_BEHIND,
      " least most maximum minimum max tops upward upwards downward downwards onward onwards ish odd etc"
      " something bit below beneath under halves thirds quarters fourths fifths sixths sevenths eighths ninths tenths"
      " elevenths twelfths thirteenths fifteenths sixteenths twentieths hundredths thousandths millionths"
      " billionths score gross grand reverse reversed backwards repeat repeats repeated repeating recur recurs"
-     " recurring periodic "},
+     " recurring periodic thought error forgot bound another "},
     {RRL_WORD_STATES,
      " is are was were be been equals has have had totals that's it's there's "},
     {RRL_WORD_THROUGH,
-     " the a an exactly only just about approximately roughly around some precisely still now also then already"
+     " the a an exactly only just about approx approximately roughly around some precisely still now also then already"
      " currently therefore thus so hence all these those his her its their our my your this that another other"
      " extra additional remaining altogether overall "},
     {RRL_WORD_NEAR,
      " for at by to in on with of him them us me you it he she they we i there each every worth equal equivalent"
      " will can could would should must more left about going able sold bought paid made got kept lost spent sent"
      " held won run read done drunk caught taught found brought built met fed led cut put set hit lent told said"
-     " gone seen sung swum begun what which simply "},
+     " gone seen sung swum begun what which simply integer fraction decimal "},
     {RRL_WORD_MEASURE,
      " total totals sum amount cost costs price value number count result answer average mean median mode profit"
      " loss income revenue salary wage bill fee tip tax discount change raise increase decrease score grade age"

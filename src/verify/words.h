@@ -21,7 +21,8 @@ typedef enum {
     RRL_WORD_UNIT = 1 << 10,      /* a unit, or what is counted without an s: feet, people */
     RRL_WORD_NO_NOUN = 1 << 11,   /* ends in s and is no plural: is, means */
     RRL_WORD_NUMBER = 1 << 12,    /* a number in words */
-    RRL_WORD_UNREAL = 1 << 13     /* anywhere before a number: wished, supposed, not quite reached */
+    RRL_WORD_UNREAL = 1 << 13,    /* anywhere before a number: wished, supposed, not quite reached */
+    RRL_WORD_MONEY = 1 << 14      /* before a number: behind it, m is no metre but a million */
 } rrl_word_class;
 
 /** Classes of the word p[0..n), in any case; apostrophes at its ends do not matter. */
