@@ -1,6 +1,6 @@
 /* The CUDA back end's ops on the emulated GPU (cuda_host/): the cases of ops_cases.c against the CPU's reference, bit
- * for bit under `exact`, within bounds under `run`, in both orders of threads. LoRA of few rows and of many. And the list
- * of cases against the op table. */
+ * for bit under `exact`, within bounds under `run`, in both orders of threads. LoRA of few rows and of many; scores of
+ * many ids. And the list of cases against the op table. */
 #include "check.h"
 #include "cuda_host/emulator.h"
 #include "device/cuda_module.h"
@@ -208,6 +208,58 @@ static void lora_rows(rrl_determinism determinism, int reversed) {
     rrl_device_close(&t.d);
 }
 
+/* --- a vocabulary of more blocks than a warp joins at a time */
+
+enum { BLOCKS = 71, IDS = BLOCKS * RRL_VOCAB_BLOCK - 200, HIDDEN = 3, DRAWS = 3 };
+
+/* Of each row: log-prob, log-sum-exp and entropy of a target, from a block of logits at a time and from all of them;
+ * log-prob and id of what is drawn. */
+enum { SCORES = 8 };
+
+static void score_many_ids(float out[SCORES][DRAWS], rrl_device *d) {
+    static const int32_t TARGET[DRAWS] = {0, IDS / 2, IDS - 1};
+    static const float TEMPERATURE[DRAWS] = {1.0f, 0.7f, 1.3f};
+    bench t = {.d = d, .last = 3};
+    rrl_weight *w = NULL;
+    const rrl_tensor x = some(&t, DRAWS, HIDDEN), logits = some(&t, DRAWS, IDS), scores = some(&t, SCORES, DRAWS);
+    float *host = malloc(sizeof(float) * IDS * HIDDEN);
+    if (!CHECK(host != NULL)) exit(1);
+    for (int i = 0; i < IDS * HIDDEN; ++i) host[i] = (float)(i * 7 % 101 - 50) * 0.1f + (float)i * 1e-4f;
+    CHECK_OK(d->ops->weight_pack(d, &w, host, RRL_F32, IDS, HIDDEN));
+    free(host);
+    rrl_sample_row row[DRAWS];
+    for (int i = 0; i < DRAWS; ++i)
+        row[i] = (rrl_sample_row){.temperature = TEMPERATURE[i], .top_p = 0.95f, .repetition_penalty = 1,
+                                  .sample = (uint32_t)i};
+    const int32_t *target = sent(&t, TARGET, sizeof TARGET);
+    const float *temperature = sent(&t, TEMPERATURE, sizeof TEMPERATURE);
+    const rrl_sample_row *rows = sent(&t, row, sizeof row);
+    float *const score = scores.data;
+    for (int all = 0; all < 2; ++all) {
+        float *const to = score + 3 * all * DRAWS;
+        const int64_t cols = all ? BLOCKS * RRL_VOCAB_BLOCK : RRL_VOCAB_BLOCK;
+        CHECK_OK(d->ops->lm_score(d, to, to + DRAWS, to + 2 * DRAWS, x, w, target, temperature, some(&t, DRAWS, cols)));
+    }
+    CHECK_OK(d->ops->linear(d, x, &(rrl_product){logits, w, NULL}, 1));
+    CHECK_OK(d->ops->sample(d, (int32_t *)(score + 7 * DRAWS), score + 6 * DRAWS, logits, rows));
+    CHECK_OK(d->ops->download(d, out, score, sizeof(float) * SCORES * DRAWS));
+    d->ops->weight_free(d, &w);
+    while (t.n_held > 0) d->ops->free(d, t.held[--t.n_held]);
+}
+
+static void many_ids(rrl_device *reference) {
+    float want[SCORES][DRAWS], got[SCORES][DRAWS];
+    rrl_device *d = NULL;
+    const rrl_cuda_options o = {.dtype = RRL_F32, .determinism = RRL_DETERMINISM_EXACT};
+    if (!CHECK_OK(rrl_cuda_module_table.open(&d, &o))) return;
+    score_many_ids(want, reference);
+    score_many_ids(got, d);
+    CHECK(memcmp(want, got, sizeof want) == 0);
+    CHECK(memcmp(got[0], got[3], sizeof got[0] * 3) == 0);
+    for (int i = 0; i < DRAWS; ++i) CHECK(got[0][i] < 0 && got[1][i] > 0 && got[2][i] > 0 && got[6][i] < 0);
+    rrl_device_close(&d);
+}
+
 /* Arguments, if any: names of cases to run. */
 static int wanted(const char *name, int argc, char **argv) {
     for (int i = 1; i < argc; ++i)
@@ -231,6 +283,7 @@ int main(int argc, char **argv) {
         lora_rows(RRL_DETERMINISM_EXACT, 0);
         lora_rows(RRL_DETERMINISM_RUN, 1);
     }
+    if (wanted("many_ids", argc, argv)) many_ids(reference[0]);
     rrl_device_close(&reference[0]);
     rrl_device_close(&reference[1]);
     CHECK(emulator_launches() > 0);

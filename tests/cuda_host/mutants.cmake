@@ -39,6 +39,7 @@ mutant(scale attention_backward.cu "attention_backward" "dp[i] = (s[i] * (dp[i] 
 mutant(prefix attention.cu "attention" "? a->position[row0 + (at + query) / group] + 1 : 0;"
        "? a->position[row0 + (at + query) / group] : 0;")
 mutant(rotation attention.cu "kv_write" "high = fmaf(high, c, first * s);" "high = fmaf(high, c, low * s);")
+mutant(kept vocab.cu "many_ids" "z.logits + row * z.ld + v;" "z.logits + row * RRL_VOCAB_BLOCK + v;")
 mutant(draw sampling.cu "sample" "threshold - before," "threshold,")
 mutant(shared_barrier rows.cu "moves" "        __syncthreads(); /* before `same` is written again */\n" "")
 mutant(divergent sampling.cu "sample" "    const int32_t id = s->id;\n    __syncthreads(); /* before it is written again */"

@@ -103,18 +103,24 @@ done:
 }
 
 /* Ask for the best algorithm for the power of two that holds the rows. Without `any`, none that splits k and joins the
- * parts in whatever order they come. */
+ * parts in whatever order they come: they are kept in the room and added in a step of their own, or k is not split. */
 static rrl_status ask(plan *found, const rrl_blaslt *b, const rrl_blaslt_product *p) {
     rrl_status rc = RRL_OK;
     descriptors d = {};
     cublasLtMatmulPreference_t wish = NULL;
     cublasLtMatmulHeuristicResult_t result;
     int n = 0;
-    const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE;
+    const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE; /* none is always among them */
+    const uint32_t alignment = 16; /* of a row of x and y, not 256 as is taken for granted */
+    static const cublasLtMatmulPreferenceAttributes_t ALIGNED[] = {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                                                                   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+                                                                   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     RRL_GOTO(describe(&d, p, found->rows));
     CUBLAS(cublasLtMatmulPreferenceCreate(&wish));
     CUBLAS(cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &b->room_bytes,
                                                 sizeof b->room_bytes));
+    for (cublasLtMatmulPreferenceAttributes_t of : ALIGNED)
+        CUBLAS(cublasLtMatmulPreferenceSetAttribute(wish, of, &alignment, sizeof alignment));
     if (!b->any)
         CUBLAS(cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
                                                     sizeof schemes));

@@ -48,5 +48,6 @@ const rrl_device_ops rrl_cuda_op_table = {
     .sum_squares = rrl_cuda_sum_squares,
     .axpy = rrl_cuda_axpy,
     .zero = rrl_cuda_zero,
+    .keeps_logits = true,
     .peers = &rrl_cuda_peers,
 };

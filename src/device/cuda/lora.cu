@@ -1,9 +1,9 @@
-/* LoRA: down into the rank, up out of it - one kernel each or, for few rows, one for both, which changes no bit - and the
- * gradients. A batch may mix adapters: a block takes 8 rows and goes through their runs of one adapter, so rows of one
- * adapter share each read of its matrices.
+/* LoRA: down into the rank, up out of it - one kernel each or, for few rows, one for both, which changes no bit - and
+ * the gradients. A batch may mix adapters: a block takes 8 rows and goes through their runs of one adapter, so rows of
+ * one adapter share each read of its matrices.
  *
- * The backward pass of the rows has the same shape with the matrices exchanged (down by B, up by A), so the same kernels
- * do it. Sums over k ascend as one chain (`exact`), or as 256 / r16 chains side by side that are joined in a
+ * The backward pass of the rows has the same shape with the matrices exchanged (down by B, up by A), so the same
+ * kernels do it. Sums over k ascend as one chain (`exact`), or as 256 / r16 chains side by side that are joined in a
  * fixed order: one chain of thousands of numbers is slow where few rows decode. */
 #include "device/cuda/cuda_ops.cuh"
 

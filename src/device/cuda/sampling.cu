@@ -440,9 +440,9 @@ __global__ void __launch_bounds__(SAMPLE_THREADS)
     int32_t id;
     find_best(&m.max, &id, info, f.n_blocks);
     if (settings->temperature > 0.0f) id = draw(s, sums, &m, &f, settings);
+    if (threadIdx.x >= RRL_WARP) return;
+    const rrl_lse total = rrl_lse_of_blocks([info](int64_t i) { return info[i].plain; }, f.n_blocks);
     if (threadIdx.x != 0) return;
-    rrl_lse total = {0.0f, 0.0f, 0.0f};
-    for (int64_t i = 0; i < f.n_blocks; ++i) rrl_lse_join(&total, info[i].plain);
     token[row] = id;
     logp[row] = rrl_lse_logp(total, m.row.logits[id] / m.row.t);
 }
