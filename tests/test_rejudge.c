@@ -233,7 +233,7 @@ static void test_program(void) {
     program_end e = {0};
     program_run(&e, in("program"), "rejudge %s", in("run.h5"));
     CHECK_EQ_INT(e.code, 0);
-    CHECK(strstr(e.out, "answer parser 0, now 2") != NULL);
+    CHECK(strstr(e.out, "answer parser 0, now 3") != NULL);
     CHECK_EQ_INT(program_lines(e.out, "training         3       2  0.3333  0.3333      1      1"), 1);
     CHECK(strstr(e.out, "run.rejudged-3.h5") != NULL);
     program_end_free(&e);

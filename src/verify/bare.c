@@ -40,6 +40,14 @@ static bool peel_end(slice *s) {
     return true;
 }
 
+/* "**12** apples": an emphasis that ends before the candidate does is left to the cleaning. */
+static bool emphasis_within(const slice *s) {
+    if (length(s) < 2 || s->p[s->a] != '*' || s->p[s->a + 1] != '*') return false;
+    size_t end = s->a + 2;
+    while (end + 1 < s->b && !(s->p[end] == '*' && s->p[end + 1] == '*')) end++;
+    return end > s->a + 2 && end + 2 < s->b;
+}
+
 static bool peel_start(slice *s) {
     if (!length(s)) return false;
     uint32_t first = s->p[s->a];
@@ -47,7 +55,7 @@ static bool peel_start(slice *s) {
         s->a += 2;
         return true;
     }
-    if (!one_of(first, "$*`")) return false;
+    if (!one_of(first, "$*`") || emphasis_within(s)) return false;
     s->a++;
     return true;
 }

@@ -209,7 +209,8 @@ bool rrl_number_followed(const uint32_t *p, size_t n, size_t end, bool money, bo
     word behind = next_word(p, n, i + w.n);
     if (i == end && ordinal(w)) return true;
     if (is(w, "is")) return i > end && confirms(behind);
-    if (is(w, "to")) return i > end && behind.n > 0 && !is(behind, "the"); /* 12 to spend; 12 to the third */
+    if (is(w, "to")) /* 12 to spend, not 12 to the third, 12 to one */
+        return i > end && behind.n > 0 && !is(behind, "the") && !(behind.classes & RRL_WORD_NUMBER);
     if (is(w, "times")) return i > end && counts_times(behind);
     if (i > end && (w.classes & RRL_WORD_FOLLOWS)) return true;
     bool hyphen = i + w.n < n && p[i + w.n] == '-';

@@ -14,12 +14,13 @@ static const struct {
     {RRL_WORD_DOUBT,
      " or between not wrong incorrect maybe uncertain nor neither never cannot perhaps either versus vs no none"
      " nothing anything but false untrue invalid impossible mistaken mistake incorrectly wrongly doubt doubts"
-     " doubtful unlikely unsure unclear guess guessing possibly probably presumably supposedly might may if unless"
-     " whether ignore disregard nobody nowhere hardly barely scarcely isnt arent wasnt werent doesnt dont didnt"
+     " doubtful unlikely hopefully unsure unclear guess guessing possibly probably presumably supposedly might may if"
+     " unless whether ignore disregard nobody nowhere hardly barely scarcely isnt arent wasnt werent doesnt dont didnt"
      " hasnt havent hadnt wouldnt couldnt shouldnt cant aint "},
     {RRL_WORD_UNREAL,
      " almost nearly wish wishes wished hope hopes hoped suppose supposing assume assumes assumed assuming pretend"
-     " pretending imagine rarely seldom few fewest thought guessed attempt denied denies deny ruled formerly "},
+     " pretending imagine rarely seldom few fewest thought guessed attempt denied denies deny ruled formerly let"
+     " let's "},
     {RRL_WORD_MONEY,
      " usd eur gbp jpy cad aud inr cny chf rs dollar dollars euro euros rupees cost costs price priced fee pay pays"
      " paid earn earns earned spend spends spent salary income"
