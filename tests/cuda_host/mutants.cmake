@@ -27,9 +27,8 @@ function(mutant name file cases text wrong)
                        PASS_REGULAR_EXPRESSION "checks failed;emulator: .*(barrier|shuffle)")
 endfunction()
 
-mutant(barrier attention.cu "attention"
-       "            for (int i = threadIdx.x; i < 2 * tile * (int)sizeof(KV) / 4; i += RRL_CUDA_THREADS) to[i] = from[i];\n        }\n        __syncthreads();"
-       "            for (int i = threadIdx.x; i < 2 * tile * (int)sizeof(KV) / 4; i += RRL_CUDA_THREADS) to[i] = from[i];\n        }")
+mutant(barrier attention.cu "attention" "                to[i] = from[i];\n        }\n        __syncthreads();"
+       "                to[i] = from[i];\n        }")
 mutant(index lora.cu "lora" "m->down[(k0 + k) * m->ld + c]" "m->down[(k0 + k) * m->r + c]")
 mutant(parts lora.cu "lora_rows" "end = n0 + PART < of->y.cols ? n0 + PART : of->y.cols;" "end = of->y.cols;")
 mutant(mask attention_backward.cu "attention_backward" "if (query >= rows || (own && key + j > row + query)) continue;"

@@ -133,27 +133,32 @@ static size_t attention_shared(int32_t dim, int32_t stage, size_t width) {
     return sizeof(float) * QUERIES * (size_t)dim + (size_t)stage * 2 * RRL_KV_BLOCK * (size_t)dim * width;
 }
 
+/* Sixteen bytes at a time: a tile is a multiple of 64. */
+struct alignas(16) quad {
+    uint32_t word[4];
+};
+
 /* What a warp keeps of its queries; lane l: d = l, l + 32, ... of o, and slot l % 16 of the sum. */
 template <int D32> struct running {
     float o[PER_WARP][D32], m[PER_WARP], sum[PER_WARP];
     int n_keys[PER_WARP]; /* 0 = no such query */
 };
 
-/* One block of keys, the first of them at position `first`. */
-template <int D32, typename KV>
+/* One block of keys, the first of them at position `first`, for the first N queries of each warp. */
+template <int N, int D32, typename KV>
 __device__ static void key_block(running<D32> *r, const float *q, const KV *kt, const KV *vt, int dim, int first,
                                  float scale) {
     const int warp = threadIdx.x / RRL_WARP, lane = threadIdx.x % RRL_WARP;
-    float s[PER_WARP] = {};
+    float s[N] = {};
 #pragma unroll 4
     for (int e = 0; e < dim; ++e) {
         const float k = loaded<KV>(kt[e * RRL_KV_BLOCK + lane]);
 #pragma unroll
-        for (int i = 0; i < PER_WARP; ++i) s[i] = fmaf(q[(warp + WARPS * i) * dim + e], k, s[i]);
+        for (int i = 0; i < N; ++i) s[i] = fmaf(q[(warp + WARPS * i) * dim + e], k, s[i]);
     }
-    int n[PER_WARP]; /* keys of this block that the query sees; the same in all lanes */
+    int n[N]; /* keys of this block that the query sees; the same in all lanes */
 #pragma unroll
-    for (int i = 0; i < PER_WARP; ++i) {
+    for (int i = 0; i < N; ++i) {
         n[i] = r->n_keys[i] - first < RRL_KV_BLOCK ? r->n_keys[i] - first : RRL_KV_BLOCK;
         if (n[i] <= 0) continue;
         const float score = lane < n[i] ? s[i] * scale : -INFINITY, most = rrl_max_of(score, RRL_WARP);
@@ -172,7 +177,7 @@ __device__ static void key_block(running<D32> *r, const float *q, const KV *kt, 
         for (int t = 0; t < D32; ++t)
             v[t] = lane + RRL_WARP * t < dim ? loaded<KV>(vt[j * dim + lane + RRL_WARP * t]) : 0.0f;
 #pragma unroll
-        for (int i = 0; i < PER_WARP; ++i) {
+        for (int i = 0; i < N; ++i) {
             if (j >= n[i]) continue; /* an unwritten value may be anything */
             const float p = __shfl_sync(RRL_ALL_LANES, s[i], j);
 #pragma unroll
@@ -235,14 +240,20 @@ __device__ static void query_set(const attention_args *a, unsigned char *shared,
         if (first > 0) __syncthreads(); /* before the tiles are written again */
         for (int b = 0; b < blocks; ++b) {
             const int32_t block = table[first / RRL_KV_BLOCK + b];
-            const uint32_t *from = (const uint32_t *)rrl_kv_tile(&a->pool, a->layer, block, kv_head);
-            uint32_t *to = (uint32_t *)(tiles + b * 2 * tile);
-            for (int i = threadIdx.x; i < 2 * tile * (int)sizeof(KV) / 4; i += RRL_CUDA_THREADS) to[i] = from[i];
+            const quad *from = (const quad *)rrl_kv_tile(&a->pool, a->layer, block, kv_head);
+            quad *to = (quad *)(tiles + b * 2 * tile);
+            for (int i = threadIdx.x; i < 2 * tile * (int)sizeof(KV) / (int)sizeof(quad); i += RRL_CUDA_THREADS)
+                to[i] = from[i];
         }
         __syncthreads();
-        for (int b = 0; b < blocks; ++b)
-            key_block<D32, KV>(&r, q, tiles + b * 2 * tile, tiles + b * 2 * tile + tile, dim, first + b * RRL_KV_BLOCK,
-                               a->scale);
+        for (int b = 0; b < blocks; ++b) {
+            const KV *kt = tiles + b * 2 * tile, *vt = kt + tile;
+            const int key = first + b * RRL_KV_BLOCK;
+            if (n <= WARPS) /* as in decoding: the other places of a warp have no query */
+                key_block<1>(&r, q, kt, vt, dim, key, a->scale);
+            else
+                key_block<PER_WARP>(&r, q, kt, vt, dim, key, a->scale);
+        }
     }
     finish<D32>(a, &r, row0, head0, group, at);
 }

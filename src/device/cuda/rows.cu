@@ -1,5 +1,5 @@
-/* Ops on rows: embedding, norms, rotation, SwiGLU, moving rows. A norm has half a warp a row, lane l of 16
- * summing elements l, l + 16, ...: the order of the reference, and 64 consecutive bytes a step. */
+/* Ops on rows: embedding, norms, rotation, SwiGLU, moving rows. A norm has a block a row, which brings it into shared
+ * memory; there half a warp sums it in the order of the reference. */
 #include "device/cuda/cuda_ops.cuh"
 
 /* --- embedding */
@@ -28,39 +28,48 @@ rrl_status rrl_cuda_embed(rrl_device *d, rrl_tensor y, const rrl_weight *w, cons
 
 /* --- norms */
 
-constexpr int ROWS_A_BLOCK = RRL_CUDA_THREADS / RRL_LANES;
-
-/* This half warp's row, and its length: 0 beyond the last row, whose lanes only take part in the shuffles. */
-__device__ static int64_t half_warp_row(int64_t rows, int64_t cols, int64_t *n) {
-    const int64_t row = rrl_cuda_first() / RRL_LANES;
-    *n = row < rows ? cols : 0;
-    return row;
-}
-
-__device__ static float rms_factor(const float *x, int64_t n, int64_t cols, float eps) {
+/* By half a warp, lane l of 16 sums elements l, l + 16, ... */
+__device__ static float rms_factor(const float *x, int64_t n, float eps) {
     float sum = 0.0f;
+#pragma unroll 8
     for (int64_t c = threadIdx.x % RRL_LANES; c < n; c += RRL_LANES) sum = fmaf(x[c], x[c], sum);
-    return 1.0f / sqrtf(rrl_tree16(sum) / (float)cols + eps);
+    return 1.0f / sqrtf(rrl_tree16(sum) / (float)n + eps);
 }
 
-/* r NULL: nothing is added first. A lane reads what it wrote alone. */
+/* A block a row; shared: the row, and its factor. r NULL: nothing is added first. */
 __global__ void rms_norm_kernel(rrl_tensor y, rrl_tensor x, const float *r, const float *w, float eps,
                                 rrl_cuda_beside beside) {
-    int64_t n, row = half_warp_row(x.rows, x.cols, &n);
-    float *from = x.data + row * x.cols, *to = y.data + row * x.cols;
-    for (int64_t c = threadIdx.x % RRL_LANES; r && c < n; c += RRL_LANES) from[c] += r[row * x.cols + c];
-    const float factor = rms_factor(from, n, x.cols, eps);
-    for (int64_t c = threadIdx.x % RRL_LANES; c < n; c += RRL_LANES) {
-        to[c] = (from[c] * factor) * w[c];
-        rrl_put_beside(&beside, row, c, to[c]);
+    RRL_CUDA_SHARED(raw);
+    float *in = (float *)raw, *found = in + x.cols;
+    const int64_t row = blockIdx.x, at = row * x.cols;
+    for (int64_t c = threadIdx.x; c < x.cols; c += blockDim.x) {
+        in[c] = r ? x.data[at + c] + r[at + c] : x.data[at + c];
+        if (r) x.data[at + c] = in[c];
     }
+    __syncthreads();
+    if (threadIdx.x < RRL_WARP) { /* both halves alike */
+        const float factor = rms_factor(in, x.cols, eps);
+        if (threadIdx.x == 0) *found = factor;
+    }
+    __syncthreads();
+    const float factor = *found;
+    for (int64_t c = threadIdx.x; c < x.cols; c += blockDim.x) {
+        const float out = (in[c] * factor) * w[c];
+        y.data[at + c] = out;
+        rrl_put_beside(&beside, row, c, out);
+    }
+}
+
+/* Of a norm's block: whole warps, no more than the row needs. */
+static unsigned row_threads(int64_t cols) {
+    return cols < RRL_CUDA_THREADS ? (unsigned)rrl_blocks(cols, RRL_WARP) * RRL_WARP : RRL_CUDA_THREADS;
 }
 
 static rrl_status norm(rrl_cuda *c, rrl_tensor y, rrl_tensor x, const float *r, const float *w, float eps) {
     const rrl_cuda_beside beside = rrl_cuda_beside_of(c, y);
     RRL_TRY(rrl_cuda_check(rrl_same_shape(x, y), "rms_norm's output"));
-    RRL_TRY(RRL_LAUNCH(c, rms_norm_kernel, dim3((unsigned)rrl_blocks(x.rows, ROWS_A_BLOCK)), RRL_CUDA_THREADS, 0, y, x,
-                       r, w, eps, beside));
+    RRL_TRY(RRL_LAUNCH(c, rms_norm_kernel, dim3((unsigned)x.rows), row_threads(x.cols),
+                       (size_t)(x.cols + 1) * sizeof(float), y, x, r, w, eps, beside));
     rrl_cuda_was_rounded(c, beside, y);
     return RRL_OK;
 }
@@ -74,25 +83,42 @@ rrl_status rrl_cuda_add_rms_norm(rrl_device *d, rrl_tensor y, rrl_tensor x, rrl_
     return norm(rrl_cuda_of(d), y, x, r.data, w, eps);
 }
 
+/* A block a row; shared: the row, its gradient times w, and what is found of them. */
 __global__ void rms_norm_backward_kernel(rrl_tensor dx, rrl_tensor dy, rrl_tensor x, const float *w, float eps,
                                          bool accumulate) {
-    int64_t n, row = half_warp_row(x.rows, x.cols, &n);
-    const float *in = x.data + row * x.cols, *grad = dy.data + row * x.cols;
-    float *to = dx.data + row * x.cols, sum = 0.0f;
-    const float r = rms_factor(in, n, x.cols, eps);
-    for (int64_t c = threadIdx.x % RRL_LANES; c < n; c += RRL_LANES) sum = fmaf(grad[c] * w[c], in[c] * r, sum);
-    const float mean = rrl_tree16(sum) / (float)x.cols;
-    for (int64_t c = threadIdx.x % RRL_LANES; c < n; c += RRL_LANES) {
-        const float g = r * fmaf(-(in[c] * r), mean, grad[c] * w[c]);
-        to[c] = accumulate ? to[c] + g : g;
+    RRL_CUDA_SHARED(raw);
+    float *in = (float *)raw, *grad = in + x.cols, *found = grad + x.cols;
+    const int64_t at = blockIdx.x * x.cols;
+    for (int64_t c = threadIdx.x; c < x.cols; c += blockDim.x) {
+        in[c] = x.data[at + c];
+        grad[c] = dy.data[at + c] * w[c];
+    }
+    __syncthreads();
+    if (threadIdx.x < RRL_WARP) { /* both halves alike */
+        const float r = rms_factor(in, x.cols, eps);
+        float sum = 0.0f;
+#pragma unroll 8
+        for (int64_t c = threadIdx.x % RRL_LANES; c < x.cols; c += RRL_LANES) sum = fmaf(grad[c], in[c] * r, sum);
+        sum = rrl_tree16(sum);
+        if (threadIdx.x == 0) {
+            found[0] = r;
+            found[1] = sum / (float)x.cols;
+        }
+    }
+    __syncthreads();
+    const float r = found[0], mean = found[1];
+    for (int64_t c = threadIdx.x; c < x.cols; c += blockDim.x) {
+        const float g = r * fmaf(-(in[c] * r), mean, grad[c]);
+        float *to = &dx.data[at + c];
+        *to = accumulate ? *to + g : g;
     }
 }
 
 rrl_status rrl_cuda_rms_norm_backward(rrl_device *d, rrl_tensor dx, rrl_tensor dy, rrl_tensor x, const float *w,
                                       float eps, bool accumulate) {
     RRL_TRY(rrl_cuda_check(rrl_same_shape(dx, x) && rrl_same_shape(dy, x), "rms_norm_backward's operands"));
-    return RRL_LAUNCH(rrl_cuda_of(d), rms_norm_backward_kernel, dim3((unsigned)rrl_blocks(x.rows, ROWS_A_BLOCK)),
-                      RRL_CUDA_THREADS, 0, dx, dy, x, w, eps, accumulate);
+    return RRL_LAUNCH(rrl_cuda_of(d), rms_norm_backward_kernel, dim3((unsigned)x.rows), row_threads(x.cols),
+                      (size_t)(2 * x.cols + 2) * sizeof(float), dx, dy, x, w, eps, accumulate);
 }
 
 /* --- rotation */
