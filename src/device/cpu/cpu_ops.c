@@ -346,9 +346,12 @@ static rrl_status op_attention_backward(rrl_device *d, rrl_tensor dq, rrl_tensor
                       k.cols % head_dim == 0 && q.cols % k.cols == 0 && lse.rows == q.rows &&
                       lse.cols == n_heads,
                   "attention_backward's heads"));
-    rrl_attention_backward_job job = {dq, dk, dv, dout, out, lse, q, k, v, n_heads, head_dim, b, p, scale};
+    rrl_attention_backward_job job = {dq, dk, dv, dout, out, lse, q, k, v, n_heads, head_dim, b, p, scale, false};
     double work = (double)q.rows * (double)q.cols * 512;
-    run_attention_backward(d, &job, b->n_seqs * (k.cols / head_dim), work);
+    for (int own = 0; own < 2; ++own) {
+        job.own = own;
+        run_attention_backward(d, &job, b->n_seqs * (k.cols / head_dim), work);
+    }
     return RRL_OK;
 }
 

@@ -152,13 +152,15 @@ typedef struct {
     const rrl_lora_args *args;
 } rrl_lora_backward_job;
 
-typedef struct { /* unit: kv head of a sequence without parent and its children, unit = sequence * n_kv_heads
-                    + head */
+/* Two jobs: the keys of sequences without a parent, for them and their children; then (own) those of the children, each
+ * for itself. Unit: a kv head of a sequence, sequence * n_kv_heads + head. */
+typedef struct {
     rrl_tensor dq, dk, dv, dout, out, lse, q, k, v;
     int32_t n_heads, head_dim;
     const rrl_batch *b;
     const rrl_parents *parents;
     float scale;
+    bool own;
 } rrl_attention_backward_job;
 
 typedef struct { /* unit: RRL_ELEMENT_BLOCK elements */

@@ -140,18 +140,15 @@ static void key_block(const rrl_attention_backward_job *j, const query_block *b,
     }
 }
 
-static void one_head(const rrl_attention_backward_job *j, int32_t s, int head, int kv_head) {
+/* One head of sequence s against the keys of `from`: its parent or, causal, itself. */
+static void one_head(const rrl_attention_backward_job *j, int32_t s, int32_t from, int head, int kv_head) {
     const int32_t *seq_row = j->b->seq_row;
-    int32_t parent = j->parents->parent[s];
     query_block b;
     for (int64_t row = seq_row[s]; row < seq_row[s + 1]; row += QUERIES) {
         load_queries(&b, j, row, (int)rrl_min(QUERIES, seq_row[s + 1] - row), head);
-        if (parent >= 0)
-            for (int64_t key = seq_row[parent]; key < seq_row[parent + 1]; key += KEYS)
-                key_block(j, &b, kv_head, key, (int)rrl_min(KEYS, seq_row[parent + 1] - key), false);
-        int64_t last = row + b.n;
-        for (int64_t key = seq_row[s]; key < last; key += KEYS)
-            key_block(j, &b, kv_head, key, (int)rrl_min(KEYS, last - key), true);
+        const int64_t last = from == s ? row + b.n : seq_row[from + 1];
+        for (int64_t key = seq_row[from]; key < last; key += KEYS)
+            key_block(j, &b, kv_head, key, (int)rrl_min(KEYS, last - key), from == s);
     }
 }
 
@@ -163,17 +160,21 @@ void RRL_KERNEL(attention_backward)(const rrl_attention_backward_job *j, int64_t
     int dim = j->head_dim, kv_heads = (int)(j->k.cols / dim), group = j->n_heads / kv_heads;
     const int32_t *parent = j->parents->parent, *seq_row = j->b->seq_row;
     for (int64_t unit = begin; unit < end; ++unit) {
-        int32_t root = (int32_t)(unit / kv_heads);
-        int kv_head = (int)(unit % kv_heads);
-        if (parent[root] >= 0) continue; /* done with its parent */
+        const int32_t seq = (int32_t)(unit / kv_heads);
+        const int32_t kv_head = (int32_t)(unit % kv_heads), head = kv_head * group;
+        if (j->own) {
+            for (int32_t h = head; parent[seq] >= 0 && h < head + group; ++h) one_head(j, seq, seq, h, kv_head);
+            continue;
+        }
+        if (parent[seq] >= 0) continue; /* done with its parent */
         for (int32_t s = 0; s < j->b->n_seqs; ++s)
-            if (s == root || parent[s] == root) {
-                zero_heads(j->dq, seq_row[s], seq_row[s + 1], kv_head * group * dim, group * dim);
+            if (s == seq || parent[s] == seq) {
+                zero_heads(j->dq, seq_row[s], seq_row[s + 1], head * dim, group * dim);
                 zero_heads(j->dk, seq_row[s], seq_row[s + 1], kv_head * dim, dim);
                 zero_heads(j->dv, seq_row[s], seq_row[s + 1], kv_head * dim, dim);
             }
-        for (int head = kv_head * group; head < (kv_head + 1) * group; ++head)
+        for (int32_t h = head; h < head + group; ++h)
             for (int32_t s = 0; s < j->b->n_seqs; ++s)
-                if (s == root || parent[s] == root) one_head(j, s, head, kv_head);
+                if (s == seq || parent[s] == seq) one_head(j, s, seq, h, kv_head);
     }
 }

@@ -92,20 +92,19 @@ static void attention_backward_key(const rrl_attention_backward_job *j, int64_t 
     }
 }
 
-static void attention_backward_head(const rrl_attention_backward_job *j, int32_t sequence, int32_t head) {
+/* One head of sequence s against the keys of `from`: its parent or, causal, itself. */
+static void attention_backward_head(const rrl_attention_backward_job *j, int32_t s, int32_t from, int32_t head) {
     const int32_t *seq_row = j->b->seq_row;
-    int32_t parent = j->parents->parent[sequence], dim = j->head_dim;
-    for (int64_t i = seq_row[sequence]; i < seq_row[sequence + 1]; ++i) {
+    int32_t dim = j->head_dim;
+    for (int64_t i = seq_row[s]; i < seq_row[s + 1]; ++i) {
         float lane[RRL_LANES] = {0};
         for (int32_t d = 0; d < dim; ++d) {
             int64_t at = i * j->q.cols + head * dim + d;
             lane[d % RRL_LANES] = fmaf(j->dout.data[at], j->out.data[at], lane[d % RRL_LANES]);
         }
         float delta = rrl_reference_tree(lane);
-        for (int64_t key = parent < 0 ? 0 : seq_row[parent]; key < (parent < 0 ? 0 : seq_row[parent + 1]);
-             ++key)
+        for (int64_t key = seq_row[from]; key < (from == s ? i + 1 : seq_row[from + 1]); ++key)
             attention_backward_key(j, i, head, key, delta);
-        for (int64_t key = seq_row[sequence]; key <= i; ++key) attention_backward_key(j, i, head, key, delta);
     }
 }
 
@@ -117,17 +116,22 @@ void rrl_reference_attention_backward(const rrl_attention_backward_job *j, int64
     int32_t dim = j->head_dim, kv_heads = (int32_t)(j->k.cols / dim), group = j->n_heads / kv_heads;
     const int32_t *parent = j->parents->parent, *seq_row = j->b->seq_row;
     for (int64_t unit = begin; unit < end; ++unit) {
-        int32_t root = (int32_t)(unit / kv_heads), kv_head = (int32_t)(unit % kv_heads);
-        if (parent[root] >= 0) continue; /* done with its parent */
+        const int32_t seq = (int32_t)(unit / kv_heads);
+        const int32_t kv_head = (int32_t)(unit % kv_heads), head = kv_head * group;
+        if (j->own) {
+            for (int32_t h = head; parent[seq] >= 0 && h < head + group; ++h) attention_backward_head(j, seq, seq, h);
+            continue;
+        }
+        if (parent[seq] >= 0) continue; /* done with its parent */
         for (int32_t s = 0; s < j->b->n_seqs; ++s)
-            if (s == root || parent[s] == root) {
-                zero_heads(j->dq, seq_row[s], seq_row[s + 1], kv_head * group * dim, group * dim);
+            if (s == seq || parent[s] == seq) {
+                zero_heads(j->dq, seq_row[s], seq_row[s + 1], head * dim, group * dim);
                 zero_heads(j->dk, seq_row[s], seq_row[s + 1], kv_head * dim, dim);
                 zero_heads(j->dv, seq_row[s], seq_row[s + 1], kv_head * dim, dim);
             }
-        for (int32_t head = kv_head * group; head < (kv_head + 1) * group; ++head)
+        for (int32_t h = head; h < head + group; ++h)
             for (int32_t s = 0; s < j->b->n_seqs; ++s)
-                if (s == root || parent[s] == root) attention_backward_head(j, s, head);
+                if (s == seq || parent[s] == seq) attention_backward_head(j, s, seq, h);
     }
 }
 
