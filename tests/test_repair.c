@@ -273,6 +273,10 @@ static void test_study(void) {
     CHECK_OK(rrl_record_digest(want, dir));
     CHECK_OK(rrl_record_digest(trained, in(dir, TRAINED)));
     CHECK_EQ_INT(run_repair(dir, " --dry-run", "0 files to be set aside"), 0);
+    program_end e;
+    program_run(&e, in(folder, "log"), "repair %s --dry-run", dir);
+    CHECK(strstr(e.out, "made again") == NULL && strstr(e.out, ".work") == NULL); /* nothing is missing */
+    program_end_free(&e);
     for (size_t i = 0; i < sizeof DAMAGES / sizeof *DAMAGES; i++) {
         damage(in(dir, DAMAGES[i].file));
         CHECK_EQ_INT(run_repair(dir, " --dry-run", DAMAGES[i].said), 3);

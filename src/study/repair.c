@@ -421,6 +421,17 @@ done:
     return rc;
 }
 
+/* base/seed-S.work: what its store was made in, of which nothing is missing once the store is there. */
+static rrl_status repair_work(rrl_repair *out, const char *path, bool dry) {
+    rrl_status rc = RRL_OK;
+    rrl_buffer store = {0};
+    RRL_GOTO(rrl_buffer_printf(&store, "%.*s.h5", (int)(strrchr(path, '.') - path), path));
+    if (!rrl_file_exists(store.data)) rc = repair_run(out, path, dry);
+done:
+    rrl_buffer_free(&store);
+    return rc;
+}
+
 static rrl_status repair_base(rrl_repair *out, const char *study_dir, bool dry) {
     rrl_status rc = RRL_OK;
     char *base = NULL, *path = NULL, **names = NULL;
@@ -433,7 +444,7 @@ static rrl_status repair_base(rrl_repair *out, const char *study_dir, bool dry) 
         path = NULL;
         RRL_GOTO(rrl_path_join(&path, base, names[i]));
         if (dot && strcmp(dot, ".h5") == 0) RRL_GOTO(repair_store(out, base, names[i], dry));
-        if (dot && strcmp(dot, ".work") == 0) RRL_GOTO(repair_run(out, path, dry));
+        if (dot && strcmp(dot, ".work") == 0) RRL_GOTO(repair_work(out, path, dry));
     }
 done:
     free(base);
