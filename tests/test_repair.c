@@ -275,7 +275,7 @@ static void test_study(void) {
     CHECK_EQ_INT(run_repair(dir, " --dry-run", "0 files to be set aside"), 0);
     program_end e;
     program_run(&e, in(folder, "log"), "repair %s --dry-run", dir);
-    CHECK(strstr(e.out, "made again") == NULL && strstr(e.out, ".work") == NULL); /* nothing is missing */
+    CHECK(strstr(e.out, ".work") == NULL); /* the store is there: nothing is missing in what it was made in */
     program_end_free(&e);
     for (size_t i = 0; i < sizeof DAMAGES / sizeof *DAMAGES; i++) {
         damage(in(dir, DAMAGES[i].file));
