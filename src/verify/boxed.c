@@ -151,11 +151,6 @@ static bool before_plain(const uint32_t *p, size_t n) {
     return !(classes & (RRL_WORD_DOUBT | RRL_WORD_OPERATOR)) && !rrl_word_is(p + begin, end - begin, "than");
 }
 
-static size_t skip_blanks(const uint32_t *p, size_t n, size_t i) {
-    while (i < n && p[i] == ' ') i++;
-    return i;
-}
-
 static size_t word_end(const uint32_t *p, size_t n, size_t i) {
     while (i < n && (rrl_point_letter(p[i]) || p[i] == '\'')) i++;
     return i;
@@ -170,9 +165,9 @@ static bool word_behind_plain(const uint32_t *p, size_t n, size_t i, size_t end)
     if (!compound && (classes & (RRL_WORD_SCALE | RRL_WORD_OPERATOR | RRL_WORD_NOT_BEHIND))) return false;
     if (end == i + 1) return rrl_unit_letter(p[i]) || p[i] == 'a' || p[i] == 'I';
     if (!rrl_word_is(p + i, end - i, "and")) return true;
-    size_t next = skip_blanks(p, n, end);
+    size_t next = rrl_skip_blanks(p, n, end);
     if (rrl_number_at(p, n, next)) return false;
-    if (next < n && p[next] == 'a' && next + 1 < n && p[next + 1] == ' ') next = skip_blanks(p, n, next + 1);
+    if (next < n && p[next] == 'a' && next + 1 < n && p[next + 1] == ' ') next = rrl_skip_blanks(p, n, next + 1);
     return !(rrl_word_classes(p + next, word_end(p, n, next) - next) & (RRL_WORD_OPERATOR | RRL_WORD_NUMBER));
 }
 
@@ -187,7 +182,7 @@ static bool behind_plain(const uint32_t *p, size_t n) {
     if (p[i] == '/') return word_end(p, n, i + 1) > i + 2; /* a rate: /month */
     if (among(p[i], WORKS)) return false;
     if (i == 0 && rrl_number_at(p, n, i)) return false;
-    size_t next = skip_blanks(p, n, i + 1);
+    size_t next = rrl_skip_blanks(p, n, i + 1);
     if (among(p[i], (const uint32_t[]){'+', '-', ':', 0})) /* a dash or colon, unless a number comes */
         return !rrl_number_at(p, n, next) && !(p[i] == '+' && next == n);
     size_t end = word_end(p, n, i);

@@ -30,11 +30,6 @@ static bool is(word w, const char *text) {
     return rrl_word_is(w.p, w.n, text);
 }
 
-static size_t skip_blanks(const uint32_t *p, size_t n, size_t i) {
-    while (i < n && p[i] == ' ') i++;
-    return i;
-}
-
 static bool ends_in(word w, const char *end) {
     size_t len = strlen(end);
     return w.n > len + 1 && rrl_word_is(w.p + w.n - len, len, end);
@@ -112,7 +107,7 @@ static bool some_of_all(word w) {
 bool rrl_lead_in_plain(const uint32_t *p, size_t n) {
     lead_in l = {0};
     word second = {0}, third = {0}; /* the words just before, whatever they are */
-    size_t first = skip_blanks(p, n, 0);
+    size_t first = rrl_skip_blanks(p, n, 0);
     for (size_t i = 0; i < n;) {
         word w = word_at(p, n, i);
         if (w.n) {
@@ -159,7 +154,7 @@ static bool ordinal(word w) {
 
 /* A word that begins behind blanks at i; none behind punctuation. */
 static word next_word(const uint32_t *p, size_t n, size_t i) {
-    return word_at(p, n, skip_blanks(p, n, i));
+    return word_at(p, n, rrl_skip_blanks(p, n, i));
 }
 
 /* "12 is the answer", but not "12 is too much". */
@@ -193,13 +188,13 @@ static bool counted_phrase(const uint32_t *p, size_t n, size_t i, bool single) {
         if (w.n == 1 && !hyphen) return false;
         if (single && w.p[0] < 0x80) return true;
         if (i + 1 < n && p[i] == '.' && p[i + 1] == ' ') i++; /* sq. ft. */
-        i = hyphen ? i + 1 : skip_blanks(p, n, i);
+        i = hyphen ? i + 1 : rrl_skip_blanks(p, n, i);
     }
     return false;
 }
 
 bool rrl_number_followed(const uint32_t *p, size_t n, size_t end, bool money, bool single) {
-    size_t i = skip_blanks(p, n, end);
+    size_t i = rrl_skip_blanks(p, n, end);
     if (i < n && (p[i] == '%' || p[i] == 0xB0)) return true;
     if (i + 1 < n && i == end && p[i] == '-' && rrl_point_letter(p[i + 1])) /* 12-inch */
         return rrl_word_counted(p + i + 1, word_at(p, n, i + 1).n);
@@ -263,7 +258,7 @@ static bool tail_word_plain(word w, word before, bool hyphenated) {
 
 bool rrl_tail_plain(const uint32_t *p, size_t n) {
     word second = {0}, before = {0};
-    size_t first = skip_blanks(p, n, 0);
+    size_t first = rrl_skip_blanks(p, n, 0);
     bool spelled = first < n && p[first] == '('; /* 42 (forty-two) */
     bool clause = false;                         /* punctuation stands before the word */
     for (size_t i = 0; i < n;) {

@@ -31,5 +31,10 @@ bool rrl_point_letter(uint32_t cp);
 int rrl_point_digit(uint32_t cp);
 /** A currency sign (category Sc). */
 bool rrl_point_currency(uint32_t cp);
+/** The first point of p[i..n) that is no blank, n if there is none. */
+static inline size_t rrl_skip_blanks(const uint32_t *p, size_t n, size_t i) {
+    while (i < n && p[i] == ' ') i++;
+    return i;
+}
 
 #endif

@@ -31,11 +31,6 @@ static size_t skip_digits(const uint32_t *p, size_t n, size_t i) {
     return i;
 }
 
-static size_t skip_blanks(const uint32_t *p, size_t n, size_t i) {
-    while (i < n && p[i] == ' ') i++;
-    return i;
-}
-
 bool rrl_number_at(const uint32_t *p, size_t n, size_t i) {
     return digit_at(p, n, i) || (i < n && p[i] == '.' && digit_at(p, n, i + 1));
 }
@@ -115,11 +110,11 @@ static bool digits_less(const uint32_t *a, size_t na, const uint32_t *b, size_t 
 /* Behind an integer: blanks, then a proper fraction of integers makes a mixed number. An improper one does
  * not, and what stands there must not be cut to its parts either. */
 static rrl_lex lex_mixed(rrl_scalar *s, const uint32_t *p, size_t n, size_t *at) {
-    size_t a = skip_blanks(p, n, *at);
+    size_t a = rrl_skip_blanks(p, n, *at);
     if (a == *at || !digit_at(p, n, a)) return RRL_LEX_NONE;
-    size_t a_end = skip_digits(p, n, a), slash = skip_blanks(p, n, a_end);
+    size_t a_end = skip_digits(p, n, a), slash = rrl_skip_blanks(p, n, a_end);
     if (slash >= n || p[slash] != '/') return RRL_LEX_NONE;
-    size_t b = skip_blanks(p, n, slash + 1), b_end = skip_digits(p, n, b);
+    size_t b = rrl_skip_blanks(p, n, slash + 1), b_end = skip_digits(p, n, b);
     bool ends = b_end > b && !rrl_number_at(p, n, b_end) &&
                 !(b_end < n && p[b_end] == ',' && digit_at(p, n, b_end + 1));
     if (!ends || !digits_less(p + a, a_end - a, p + b, b_end - b)) return RRL_LEX_BAD;
@@ -132,10 +127,10 @@ static rrl_lex lex_mixed(rrl_scalar *s, const uint32_t *p, size_t n, size_t *at)
 }
 
 static bool slash_and_number(const uint32_t *p, size_t n, size_t i) {
-    i = skip_blanks(p, n, i);
+    i = rrl_skip_blanks(p, n, i);
     if (i >= n || p[i] != '/') return false;
-    i = skip_blanks(p, n, i + 1);
-    if (i < n && (p[i] == '-' || p[i] == '+')) i = skip_blanks(p, n, i + 1);
+    i = rrl_skip_blanks(p, n, i + 1);
+    if (i < n && (p[i] == '-' || p[i] == '+')) i = rrl_skip_blanks(p, n, i + 1);
     return rrl_number_at(p, n, i);
 }
 
@@ -150,11 +145,11 @@ rrl_lex rrl_lex_quantity(rrl_scalar *s, const uint32_t *p, size_t n, size_t *at)
     }
     if (slash_and_number(p, n, i)) {
         if (f.spaced) return RRL_LEX_BAD; /* 1 200/300: thousands or a mixed number? */
-        i = skip_blanks(p, n, skip_blanks(p, n, i) + 1);
+        i = rrl_skip_blanks(p, n, rrl_skip_blanks(p, n, i) + 1);
         rrl_scalar_put(s, '/');
         if (p[i] == '-' || p[i] == '+') {
             if (p[i] == '-') rrl_scalar_put(s, '-');
-            i = skip_blanks(p, n, i + 1);
+            i = rrl_skip_blanks(p, n, i + 1);
         }
         if (lex_number(s, &f, p, n, &i) != RRL_LEX_OK || f.spaced || slash_and_number(p, n, i))
             return RRL_LEX_BAD;
@@ -165,10 +160,10 @@ rrl_lex rrl_lex_quantity(rrl_scalar *s, const uint32_t *p, size_t n, size_t *at)
 
 bool rrl_scalar_parse(rrl_scalar *s, const uint32_t *p, size_t n) {
     *s = (rrl_scalar){0};
-    size_t i = skip_blanks(p, n, 0);
+    size_t i = rrl_skip_blanks(p, n, 0);
     if (i < n && (p[i] == '-' || p[i] == '+')) {
         rrl_scalar_put(s, (char)p[i]);
-        i = skip_blanks(p, n, i + 1);
+        i = rrl_skip_blanks(p, n, i + 1);
     }
-    return rrl_lex_quantity(s, p, n, &i) == RRL_LEX_OK && skip_blanks(p, n, i) == n;
+    return rrl_lex_quantity(s, p, n, &i) == RRL_LEX_OK && rrl_skip_blanks(p, n, i) == n;
 }

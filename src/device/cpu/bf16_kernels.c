@@ -18,8 +18,8 @@ enum { MAX_ROWS = 3, PAIRED_ROWS = 1 };
 #else
 enum { MAX_ROWS = 2, PAIRED_ROWS = 0 };
 #endif
-/* All groups of a block go through SLICE steps before the next ones: 8 KiB of weights and as much of activations, which
- * stay in the first cache meanwhile, also where another thread of the core uses half of it. */
+/* All groups of a block go through SLICE steps before the next ones: 8 KiB of weights, which stay in the first cache
+ * meanwhile, and at most 7 KiB of activations a group, also where another thread of the core uses half of it. */
 enum { SLICE = 4 };
 /* Where groups are so low that unpacking the weights takes a quarter of the instructions, the steps of a slice are unpacked
  * once for all groups of a block, if there are WIDE_GROUPS. */
