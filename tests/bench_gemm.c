@@ -39,10 +39,10 @@ static void must(rrl_status rc) {
 }
 
 static void warm(bench *b) {
-    must(b->d->ops->linear(b->d, b->x, &(rrl_product){b->y, b->w[0], NULL}, 1));
+    must(b->d->ops->linear(b->d, b->x, &(rrl_product){b->y, b->w[0], NULL}, 1, NULL));
 }
 static void cold(bench *b) {
-    must(b->d->ops->linear(b->d, b->x, &(rrl_product){b->y, b->w[b->at++ % b->copies], NULL}, 1));
+    must(b->d->ops->linear(b->d, b->x, &(rrl_product){b->y, b->w[b->at++ % b->copies], NULL}, 1, NULL));
 }
 static void backward(bench *b) {
     must(b->d->ops->linear_backward(b->d, b->dx, b->y, b->w[0], false));

@@ -160,7 +160,7 @@ static void case_linear(run *c) {
         w[i] = weight(c->d, c->g, outputs, k);
         products[i] = (rrl_product){some(c, rows, outputs, 1), w[i], pick(c->g, 0, 1) ? bias.data : NULL};
     }
-    CHECK_OK(c->ops->linear(c->d, x, products, n_products));
+    CHECK_OK(c->ops->linear(c->d, x, products, n_products, pick(c->g, 0, 1) ? w[0] : NULL));
     CHECK_OK(c->ops->linear_backward(c->d, dx, dy, w[0], pick(c->g, 0, 1)));
     for (int i = 0; i < n_products; ++i) put_near(c, products[i].y, sum_bound(k + 1, 1, 0.3) + 0x1p-23);
     put_near(c, dx, sum_bound(n + 1, 1, 0.3) + 0x1p-23);
@@ -455,7 +455,7 @@ static void case_vocabulary(run *c) {
         CHECK_OK(c->ops->lm_backward(c->d, dx, x, w, targets, temperatures, lse.data, dlogp.data, scratch));
     put_near(c, dx, 0.3 / 0.7 * vocabulary * (2 * z + 1e-5 + 2 * flip) + sum_bound(vocabulary, 2 / 0.7, 0.3));
     /* the log-prob of a sampled token is the one that training computes for it, to the bit */
-    CHECK_OK(c->ops->linear(c->d, x, &(rrl_product){logits, w, NULL}, 1));
+    CHECK_OK(c->ops->linear(c->d, x, &(rrl_product){logits, w, NULL}, 1, NULL));
     CHECK_OK(c->ops->sample(c->d, token, dlogp.data, logits, settings));
     CHECK_OK(c->ops->lm_score(c->d, logp.data, NULL, pick(c->g, 0, 1) ? entropy.data : NULL, x, w, token, temperatures,
                               scratch));

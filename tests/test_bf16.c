@@ -167,7 +167,7 @@ static void batch(const shape *s, const opened *o, const rrl_weight *w, int64_t 
     float *y = aligned_alloc(64, (size_t)(rows * n + 16) / 16 * 64), *dx = malloc((size_t)(rows * k) * sizeof *dx);
     memset(y, 0xff, (size_t)(rows * n) * sizeof *y);
     CHECK_OK(o->d->ops->linear(o->d, (rrl_tensor){s->x + first * k, rows, k},
-                               &(rrl_product){{y, rows, n}, w, s->bias}, 1));
+                               &(rrl_product){{y, rows, n}, w, s->bias}, 1, w));
     differ("linear", o, rows, n, k, y, s->y + first * n, rows * n);
     memcpy(dx, s->dx_start + first * k, (size_t)(rows * k) * sizeof *dx);
     CHECK_OK(o->d->ops->linear_backward(o->d, (rrl_tensor){dx, rows, k}, (rrl_tensor){s->dy + first * n, rows, n}, w,
@@ -211,7 +211,7 @@ static void test_large(const opened *devices, int n_devices) {
         if (is(o, "reference")) continue;
         CHECK_OK(o->d->ops->weight_pack(o->d, &packed, w, RRL_F32, N, K));
         memset(y, 0xff, sizeof(float) * ROWS * N);
-        CHECK_OK(o->d->ops->linear(o->d, (rrl_tensor){x, ROWS, K}, &(rrl_product){{y, ROWS, N}, packed, NULL}, 1));
+        CHECK_OK(o->d->ops->linear(o->d, (rrl_tensor){x, ROWS, K}, &(rrl_product){{y, ROWS, N}, packed, NULL}, 1, NULL));
         differ("large result", o, ROWS, N, K, y, want, ROWS * N);
         o->d->ops->weight_free(o->d, &packed);
     }
@@ -226,7 +226,7 @@ static void test_distance(rrl_device *d) {
     rrl_weight *packed = NULL;
     double largest = 0;
     CHECK_OK(d->ops->weight_pack(d, &packed, w, RRL_F32, N, K));
-    CHECK_OK(d->ops->linear(d, (rrl_tensor){x, ROWS, K}, &(rrl_product){{y, ROWS, N}, packed, NULL}, 1));
+    CHECK_OK(d->ops->linear(d, (rrl_tensor){x, ROWS, K}, &(rrl_product){{y, ROWS, N}, packed, NULL}, 1, NULL));
     for (int r = 0; r < ROWS; r++)
         for (int n = 0; n < N; n++) {
             double exact = 0, sizes = 0;
@@ -335,7 +335,7 @@ static void score(scored *out, rrl_device *d, float *x, const float *w, int64_t 
     CHECK_OK(d->ops->lm_score(d, out->logp, out->lse, out->entropy, xs, packed, target, temperature, room));
     CHECK_OK(d->ops->lm_backward(d, (rrl_tensor){out->dx, rows, HIDDEN}, keep ? (rrl_tensor){0} : xs, packed, target,
                                  temperature, out->lse, dlogp, room));
-    CHECK_OK(d->ops->linear(d, xs, &(rrl_product){{out->logits, rows, VOCABULARY}, packed, NULL}, 1));
+    CHECK_OK(d->ops->linear(d, xs, &(rrl_product){{out->logits, rows, VOCABULARY}, packed, NULL}, 1, NULL));
     d->ops->weight_free(d, &packed);
 }
 
@@ -371,7 +371,7 @@ static void test_arithmetic_restored(const opened *o) {
     volatile float tiny = FLT_MIN;
     rrl_weight *packed = NULL;
     CHECK_OK(o->d->ops->weight_pack(o->d, &packed, w, RRL_F32, 1, 32));
-    CHECK_OK(o->d->ops->linear(o->d, (rrl_tensor){x, 1, 32}, &(rrl_product){{y, 1, 1}, packed, NULL}, 1));
+    CHECK_OK(o->d->ops->linear(o->d, (rrl_tensor){x, 1, 32}, &(rrl_product){{y, 1, 1}, packed, NULL}, 1, NULL));
     CHECK(tiny / 2 != 0);
     o->d->ops->weight_free(o->d, &packed);
 }

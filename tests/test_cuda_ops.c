@@ -240,7 +240,7 @@ static void score_many_ids(float out[SCORES][DRAWS], rrl_device *d) {
         const int64_t cols = all ? BLOCKS * RRL_VOCAB_BLOCK : RRL_VOCAB_BLOCK;
         CHECK_OK(d->ops->lm_score(d, to, to + DRAWS, to + 2 * DRAWS, x, w, target, temperature, some(&t, DRAWS, cols)));
     }
-    CHECK_OK(d->ops->linear(d, x, &(rrl_product){logits, w, NULL}, 1));
+    CHECK_OK(d->ops->linear(d, x, &(rrl_product){logits, w, NULL}, 1, NULL));
     CHECK_OK(d->ops->sample(d, (int32_t *)(score + 7 * DRAWS), score + 6 * DRAWS, logits, rows));
     CHECK_OK(d->ops->download(d, out, score, sizeof(float) * SCORES * DRAWS));
     d->ops->weight_free(d, &w);

@@ -113,9 +113,9 @@ static void rows_stand_alone(const char *isa) {
     rng g = {9};
     rrl_weight *w = weight(d, &g, OUT, IN);
     rrl_tensor x = tensor(&g, N, IN, 1), y = tensor(&g, N, OUT, 1), one = tensor(&g, 1, OUT, 1);
-    CHECK_OK(d->ops->linear(d, x, &(rrl_product){y, w, NULL}, 1));
+    CHECK_OK(d->ops->linear(d, x, &(rrl_product){y, w, NULL}, 1, NULL));
     for (int i = 0; i < N; ++i) {
-        CHECK_OK(d->ops->linear(d, (rrl_tensor){x.data + i * IN, 1, IN}, &(rrl_product){one, w, NULL}, 1));
+        CHECK_OK(d->ops->linear(d, (rrl_tensor){x.data + i * IN, 1, IN}, &(rrl_product){one, w, NULL}, 1, NULL));
         CHECK(memcmp(one.data, y.data + i * OUT, sizeof(float) * OUT) == 0);
     }
     free(x.data);

@@ -137,7 +137,7 @@ static void check_layer(rrl_device *d, float p) {
     CHECK_OK(d->ops->lora_pack(d, &m));
     rrl_tensor tx = {x, ROWS, IN}, ty = {y, ROWS, OUT}, tu = {u, ROWS, R16}, tdu = {du, ROWS, R16};
     rrl_tensor tc = {c, ROWS, OUT}, tdx = {dx, ROWS, IN};
-    CHECK_OK(d->ops->linear(d, tx, &(rrl_product){ty, packed, bias}, 1));
+    CHECK_OK(d->ops->linear(d, tx, &(rrl_product){ty, packed, bias}, 1, NULL));
     CHECK_OK(d->ops->lora(d, tx, &batch, &(rrl_lora_product){ty, tu, args}, 1));
     layer_loss(&l);
     for (int i = 0; i < ROWS * OUT; ++i) CHECK_NEAR(y[i], l.y[i], tolerance((IN + RANK * IN) * 6));

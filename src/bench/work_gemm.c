@@ -17,7 +17,7 @@ typedef struct {
 static rrl_status multiply(void *context) {
     const product *p = context;
     for (int i = 0; i < p->times; i++)
-        RRL_TRY(p->device->ops->linear(p->device, p->x, &(rrl_product){p->y, p->weight, NULL}, 1));
+        RRL_TRY(p->device->ops->linear(p->device, p->x, &(rrl_product){p->y, p->weight, NULL}, 1, NULL));
     return p->device->ops->sync(p->device);
 }
 

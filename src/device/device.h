@@ -181,8 +181,9 @@ typedef struct {
     rrl_status (*rms_norm)(rrl_device *d, rrl_tensor y, rrl_tensor x, const float *w, float eps);
     /* x += r, then y = rms_norm of x */
     rrl_status (*add_rms_norm)(rrl_device *d, rrl_tensor y, rrl_tensor x, rrl_tensor r, const float *w, float eps);
-    /* y = x w^T + bias of each of n <= RRL_MOST_PRODUCTS products */
-    rrl_status (*linear)(rrl_device *d, rrl_tensor x, const rrl_product *products, int32_t n);
+    /* y = x w^T + bias of each of n <= RRL_MOST_PRODUCTS products; `then` is a hint: the weight of the call that follows,
+     * to be fetched meanwhile, NULL = not known */
+    rrl_status (*linear)(rrl_device *d, rrl_tensor x, const rrl_product *products, int32_t n, const rrl_weight *then);
     /* y += scale * B (A dropout(x)) for rows with an adapter; u [rows, r16 max] receives us = scale * A xd; of each of
      * n <= RRL_MOST_PRODUCTS modules */
     rrl_status (*lora)(rrl_device *d, rrl_tensor x, const rrl_batch *b, const rrl_lora_product *products, int32_t n);

@@ -62,19 +62,22 @@ void rrl_activations_carve(rrl_activations *a, rrl_carver *carver, const rrl_mod
     a->hidden = h; /* free after the last layer */
 }
 
-/* The modules of a layer in groups, each over one x. */
-typedef struct {
+/* The modules of a layer in groups, each over one x, in the order of a pass. */
+typedef enum { INPUT, OUTPUT, GATES, DOWN, N_GROUPS } group;
+static const struct {
     int module[RRL_MOST_PRODUCTS], n;
-} group;
-static const group INPUT = {{RRL_MODULE_Q, RRL_MODULE_K, RRL_MODULE_V}, 3}, OUTPUT = {{RRL_MODULE_O}, 1},
-                   GATES = {{RRL_MODULE_GATE, RRL_MODULE_UP}, 2}, DOWN = {{RRL_MODULE_DOWN}, 1};
+} GROUPS[N_GROUPS] = {
+    [INPUT] = {{RRL_MODULE_Q, RRL_MODULE_K, RRL_MODULE_V}, 3},
+    [OUTPUT] = {{RRL_MODULE_O}, 1},
+    [GATES] = {{RRL_MODULE_GATE, RRL_MODULE_UP}, 2},
+    [DOWN] = {{RRL_MODULE_DOWN}, 1},
+};
 
 /* Where a module stands in its group. */
 static int place_in_group(int module) {
-    const group *all[] = {&INPUT, &OUTPUT, &GATES, &DOWN};
-    for (size_t g = 0; g < sizeof all / sizeof *all; g++)
-        for (int i = 0; i < all[g]->n; i++)
-            if (all[g]->module[i] == module) return i;
+    for (int g = 0; g < N_GROUPS; g++)
+        for (int i = 0; i < GROUPS[g].n; i++)
+            if (GROUPS[g].module[i] == module) return i;
     return 0;
 }
 
@@ -123,17 +126,17 @@ static int32_t list_modules(const pass *p, const rrl_lora **modules, int32_t ind
 }
 
 /* The adapters' part of y = W x of a group on top, for rows from `first` on; us stays. */
-static rrl_status adapt(pass *p, int32_t layer, const group *g, const rrl_tensor *y, rrl_tensor x, int64_t first) {
+static rrl_status adapt(pass *p, int32_t layer, group g, const rrl_tensor *y, rrl_tensor x, int64_t first) {
     const rrl_batch b = rrl_batch_rows(&p->f->batch, first, x.rows);
     rrl_lora_product products[RRL_MOST_PRODUCTS];
     int32_t n = 0, widest = 0;
-    for (int i = 0; i < g->n; i++) {
-        const int32_t index = layer * RRL_MODULES + g->module[i];
+    for (int i = 0; i < GROUPS[g].n; i++) {
+        const int32_t module = GROUPS[g].module[i], index = layer * RRL_MODULES + module;
         const rrl_lora **modules = p->a->modules + n * p->f->n_adapters;
         const int32_t rank = list_modules(p, modules, index);
         if (rank == 0) continue;
         if (rank > widest) widest = rank;
-        products[n++] = (rrl_lora_product){y[i], p->a->layers[layer].us[g->module[i]],
+        products[n++] = (rrl_lora_product){y[i], p->a->layers[layer].us[module],
                                            {.modules = modules, .dropout = p->f->dropout, .module = (uint32_t)index,
                                             .n_modules = p->f->n_adapters}};
     }
@@ -144,23 +147,31 @@ static rrl_status adapt(pass *p, int32_t layer, const group *g, const rrl_tensor
     return n == 0 ? RRL_OK : p->ops->lora(p->d, x, &b, products, n);
 }
 
+/* The first weight behind a group's. */
+static const rrl_weight *weight_after(const pass *p, int32_t layer, group g) {
+    if (g + 1 < N_GROUPS) return p->m->layers[layer].weight[GROUPS[g + 1].module[0]];
+    return layer + 1 < p->m->config.layers ? p->m->layers[layer + 1].weight[GROUPS[0].module[0]] : p->m->head;
+}
+
 /* y = x w^T + bias of a group, then the adapters' part on top. */
-static rrl_status project(pass *p, int32_t layer, const group *g, const rrl_tensor *y, rrl_tensor x, int64_t first) {
+static rrl_status project(pass *p, int32_t layer, group g, const rrl_tensor *y, rrl_tensor x, int64_t first) {
     const rrl_layer *weights = &p->m->layers[layer];
     rrl_product products[RRL_MOST_PRODUCTS];
-    for (int i = 0; i < g->n; i++)
-        products[i] = (rrl_product){y[i], weights->weight[g->module[i]], weights->bias[g->module[i]]};
-    RRL_TRY(p->ops->linear(p->d, x, products, g->n));
+    for (int i = 0; i < GROUPS[g].n; i++) {
+        const int module = GROUPS[g].module[i];
+        products[i] = (rrl_product){y[i], weights->weight[module], weights->bias[module]};
+    }
+    RRL_TRY(p->ops->linear(p->d, x, products, GROUPS[g].n, weight_after(p, layer, g)));
     return adapt(p, layer, g, y, x, first);
 }
 
 /* The same for all rows, some at a time. */
-static rrl_status project_all(pass *p, int32_t layer, const group *g, const rrl_tensor *y, rrl_tensor x) {
+static rrl_status project_all(pass *p, int32_t layer, group g, const rrl_tensor *y, rrl_tensor x) {
     const int64_t size = rrl_near_size(p->d, x.rows, x.rows);
     for (int64_t first = 0; first < x.rows; first += size) {
         const int64_t n = x.rows - first < size ? x.rows - first : size;
         rrl_tensor part[RRL_MOST_PRODUCTS];
-        for (int i = 0; i < g->n; i++) part[i] = rrl_tensor_rows(y[i], first, n);
+        for (int i = 0; i < GROUPS[g].n; i++) part[i] = rrl_tensor_rows(y[i], first, n);
         RRL_TRY(project(p, layer, g, part, rrl_tensor_rows(x, first, n), first));
     }
     return RRL_OK;
@@ -181,11 +192,11 @@ static rrl_status attend(pass *p, int32_t layer) {
     const rrl_batch *b = &p->f->batch;
     const int32_t cache = p->f->pool->n_layers == 1 ? 0 : layer;
     const rrl_kv_rows rows = {l->q, l->k, l->v, p->m->rope_cos, p->m->rope_sin, p->d->kv_dtype};
-    RRL_TRY(project_all(p, layer, &INPUT, (rrl_tensor[]){l->q, l->k, l->v}, l->h));
+    RRL_TRY(project_all(p, layer, INPUT, (rrl_tensor[]){l->q, l->k, l->v}, l->h));
     RRL_TRY(p->ops->kv_write(p->d, p->f->pool, cache, &rows, b, &p->f->writes));
     RRL_TRY(p->ops->attention(p->d, l->attended, l->lse, l->q, c->heads, p->f->pool, cache, &p->f->table, b,
                               1.0f / sqrtf((float)c->head_dim)));
-    return project_all(p, layer, &OUTPUT, &l->mid, l->attended);
+    return project_all(p, layer, OUTPUT, &l->mid, l->attended);
 }
 
 /* mid, h2, gate, up and act of a block of rows. x is added into the new buffer, so that it is kept: addition
@@ -197,7 +208,7 @@ static rrl_status gates(pass *p, int32_t layer, int64_t first, int64_t n) {
     const rrl_tensor gate = rrl_block_of(p->a, layer, l->gate, first, n);
     const rrl_tensor up = rrl_block_of(p->a, layer, l->up, first, n);
     RRL_TRY(p->ops->add_rms_norm(p->d, h2, mid, x, p->m->layers[layer].norm_post, p->m->config.rms_eps));
-    RRL_TRY(project(p, layer, &GATES, (rrl_tensor[]){gate, up}, h2, first));
+    RRL_TRY(project(p, layer, GATES, (rrl_tensor[]){gate, up}, h2, first));
     return p->ops->swiglu(p->d, rrl_tensor_rows(l->act, 0, n), gate, up);
 }
 
@@ -209,7 +220,7 @@ static rrl_status feed_forward(pass *p, int32_t layer, rrl_tensor out) {
         const int64_t n = rows - first < block ? rows - first : block;
         RRL_TRY(gates(p, layer, first, n));
         const rrl_tensor block_out = rrl_tensor_rows(out, first, n);
-        RRL_TRY(project(p, layer, &DOWN, &block_out, rrl_tensor_rows(l->act, 0, n), first));
+        RRL_TRY(project(p, layer, DOWN, &block_out, rrl_tensor_rows(l->act, 0, n), first));
     }
     return RRL_OK;
 }
@@ -250,7 +261,7 @@ rrl_status rrl_forward_gates(rrl_activations *a, rrl_model *m, const rrl_forward
     const int64_t n = scratch.rows;
     pass p = {a, m, f, m->device, m->device->ops};
     RRL_TRY(gates(&p, layer, first, n));
-    return adapt(&p, layer, &DOWN, &scratch, rrl_tensor_rows(a->layers[layer].act, 0, n), first);
+    return adapt(&p, layer, DOWN, &scratch, rrl_tensor_rows(a->layers[layer].act, 0, n), first);
 }
 
 /* --- workspace */
@@ -322,5 +333,5 @@ rrl_status rrl_model_logits(rrl_model *m, rrl_workspace *w, rrl_tensor logits, r
     rrl_tensor chosen = w->a.layers[0].mid; /* free once the pass is over */
     chosen.rows = logits.rows;
     RRL_TRY(m->device->ops->gather(m->device, chosen, hidden, row));
-    return m->device->ops->linear(m->device, chosen, &(rrl_product){logits, m->head, NULL}, 1);
+    return m->device->ops->linear(m->device, chosen, &(rrl_product){logits, m->head, NULL}, 1, NULL);
 }

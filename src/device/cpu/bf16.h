@@ -13,6 +13,8 @@
 #ifndef RRL_DEVICE_CPU_BF16_H
 #define RRL_DEVICE_CPU_BF16_H
 
+#include <stdatomic.h>
+
 #include "device/cpu/pool.h"
 #include "device/scalar.h"
 
@@ -97,11 +99,18 @@ void rrl_bf16_row(float *y, const rrl_bf16_weight *w, int64_t n);
 
 /* products (bf16_gemm.c) ----------------------------------------------------------------------------------------- */
 
+/* Units of a product that a share has not begun: each of them on a cache line of its own. */
+typedef struct {
+    _Alignas(64) _Atomic int64_t next;
+    int64_t end;
+} rrl_bf16_claims;
+
 /* A path and the threads that share its work. pool NULL: the caller alone. */
 typedef struct {
     const rrl_bf16_kernels *kernels;
     rrl_pool *pool;
     int threads;
+    rrl_bf16_claims *claims; /* [threads] room of the product at hand; NULL where there is one thread */
 } rrl_bf16_engine;
 
 /** Bytes of the rounded form of rows x k. */
@@ -113,7 +122,9 @@ rrl_bf16_rows rrl_bf16_rows_part(const rrl_bf16_engine *e, const rrl_bf16_rows *
 /** Panels [p, p + count) of W^T into `room` of rrl_bf16_bytes of that shape. */
 rrl_bf16_weight rrl_bf16_transpose(const rrl_bf16_engine *e, void *room, const rrl_bf16_weight *w, int64_t p,
                                    int64_t count);
-/** y [x.rows, w.n] = product (+ bias [n], or + y). */
-void rrl_bf16_gemm(const rrl_bf16_engine *e, rrl_bf16_target y, const rrl_bf16_rows *x, const rrl_bf16_weight *w);
+/** y [x.rows, w.n] = product (+ bias [n], or + y). `then`: the weight that is multiplied next, whose first panels are
+ *  fetched at the end; NULL = not known. */
+void rrl_bf16_gemm(const rrl_bf16_engine *e, rrl_bf16_target y, const rrl_bf16_rows *x, const rrl_bf16_weight *w,
+                   const rrl_bf16_weight *then);
 
 #endif

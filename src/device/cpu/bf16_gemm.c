@@ -1,5 +1,5 @@
 /* The driver of bf16 products: rounds activations, cuts the work into units of a panel and a chunk of rows, and lets
- * threads claim units one ahead, so that each knows which panel to fetch while it computes. */
+ * threads claim units one ahead, so that each knows what to fetch while it computes. */
 #include <stdatomic.h>
 
 #include "device/cpu/bf16.h"
@@ -118,19 +118,34 @@ typedef struct {
     const rrl_bf16_engine *e;
     rrl_bf16_target y;
     const rrl_bf16_rows *x;
-    const rrl_bf16_weight *w;
-    int64_t chunk, units; /* blocks of rows a chunk; unit = chunk * panels + panel */
-    _Atomic int64_t *next;
+    const rrl_bf16_weight *w, *then; /* NULL = what is multiplied next is not known */
+    int64_t chunk, units;            /* blocks of rows a chunk; unit = chunk * panels + panel */
+    rrl_bf16_claims *claims;         /* [threads] */
 } gemm_job;
 
-/* All rows of a chunk against one panel; meanwhile the panel of unit `then` comes nearer, a part with every block. */
-static void unit(const gemm_job *j, int64_t at, int64_t then) {
+static const char *panel_of(const rrl_bf16_weight *w, int64_t panel) {
+    return (const char *)(w->t + panel * w->steps * 2 * RRL_BF16_TILE);
+}
+
+/* The first of what share s has of `units`. */
+static int64_t share_begin(const gemm_job *j, int64_t s, int64_t units) {
+    return units * s / j->e->threads;
+}
+
+/* What share s reads once unit `at` is done: panel at the next unit's or, behind the last one, the first of its own of the
+ * next weight; NULL = nothing that is known. */
+static const char *read_next(const gemm_job *j, int64_t s, int64_t next) {
+    if (next < j->units) return panel_of(j->w, next % j->w->panels);
+    return j->then ? panel_of(j->then, share_begin(j, s, j->then->panels)) : NULL;
+}
+
+/* All rows of a chunk against one panel; meanwhile what is at `next` comes nearer, a part with every block. */
+static void unit(const gemm_job *j, int64_t at, const char *next) {
     const rrl_bf16_kernels *kernels = j->e->kernels;
     const int64_t steps = j->w->steps, panel = at % j->w->panels;
     const int64_t first = at / j->w->panels * j->chunk, blocks = rrl_min(j->chunk, j->x->blocks - first);
     const int64_t cols = rrl_min(RRL_BF16_PANEL, j->w->n - panel * RRL_BF16_PANEL);
-    const uint16_t *w = j->w->t + panel * steps * 2 * RRL_BF16_TILE;
-    const char *next = (const char *)(j->w->t + then % j->w->panels * steps * 2 * RRL_BF16_TILE);
+    const uint16_t *w = (const uint16_t *)panel_of(j->w, panel);
     _Alignas(64) float acc[RRL_BF16_BLOCK * RRL_BF16_BLOCK];
     int lines = 1;
     while (lines * blocks < LINES) lines *= 2;
@@ -140,27 +155,46 @@ static void unit(const gemm_job *j, int64_t at, int64_t then) {
         y.y += row * y.ld + panel * RRL_BF16_PANEL;
         if (y.bias) y.bias += panel * RRL_BF16_PANEL;
         y.past_caches = y.past_caches && cols == RRL_BF16_PANEL;
-        kernels->block(acc, j->x->t + (first + i) * block_bytes(j->e, steps), rows, w, steps,
-                       next + i * lines * steps * 64, then < j->units && i * lines < LINES ? lines : 0);
+        kernels->block(acc, j->x->t + (first + i) * block_bytes(j->e, steps), rows, w, steps, next,
+                       next && i * lines < LINES ? lines : 0);
         kernels->put(&y, acc, rows, cols);
+        if (next) next += lines * steps * 64;
     }
 }
 
-/* A piece is a thread's share: it claims until nothing is left. */
-static void share(const void *job, int64_t begin, int64_t end) {
+/* Share s takes its own units in ascending order, then those that others have not begun; `units` = none is left. */
+static int64_t claim(const gemm_job *j, int64_t s) {
+    for (int64_t i = 0; i < j->e->threads; ++i) {
+        rrl_bf16_claims *c = &j->claims[(s + i) % j->e->threads];
+        if (atomic_load_explicit(&c->next, memory_order_relaxed) >= c->end) continue;
+        const int64_t at = atomic_fetch_add(&c->next, 1);
+        if (at < c->end) return at;
+    }
+    return j->units;
+}
+
+/* A piece is a share. */
+static void shares(const void *job, int64_t begin, int64_t end) {
     const gemm_job *j = job;
-    int64_t mine = atomic_fetch_add(j->next, 1), then;
-    for (; mine < j->units; mine = then) {
-        then = atomic_fetch_add(j->next, 1);
-        unit(j, mine, then);
-    }
+    for (int64_t s = begin; s < end; ++s)
+        for (int64_t next, mine = claim(j, s); mine < j->units; mine = next) {
+            next = claim(j, s);
+            unit(j, mine, read_next(j, s, next));
+        }
 }
 
-void rrl_bf16_gemm(const rrl_bf16_engine *e, rrl_bf16_target y, const rrl_bf16_rows *x, const rrl_bf16_weight *w) {
-    _Atomic int64_t next = 0;
-    int64_t chunk = rrl_min(CHUNK_BLOCKS, CHUNK_BYTES / block_bytes(e, w->steps));
-    if (chunk < 1) chunk = 1;
+void rrl_bf16_gemm(const rrl_bf16_engine *e, rrl_bf16_target y, const rrl_bf16_rows *x, const rrl_bf16_weight *w,
+                   const rrl_bf16_weight *then) {
+    rrl_bf16_claims alone;
+    const int64_t most = rrl_min(CHUNK_BLOCKS, CHUNK_BYTES / block_bytes(e, w->steps));
+    const int64_t chunks = most > 1 ? (x->blocks + most - 1) / most : x->blocks;
     y.past_caches = x->rows * w->n * (int64_t)sizeof(float) > FAR_BYTES && y.ld % 16 == 0 && ((uintptr_t)y.y & 63) == 0;
-    const gemm_job job = {e, y, x, w, chunk, (x->blocks + chunk - 1) / chunk * w->panels, &next};
-    run(e, share, &job, e->threads, 1, (double)(x->rows + READ) * (double)w->n * (double)w->k);
+    gemm_job job = {.e = e, .y = y, .x = x, .w = w, .then = then, .claims = e->threads > 1 ? e->claims : &alone};
+    job.chunk = (x->blocks + chunks - 1) / chunks;
+    job.units = (x->blocks + job.chunk - 1) / job.chunk * w->panels;
+    for (int64_t s = 0; s < e->threads; ++s) {
+        atomic_store_explicit(&job.claims[s].next, share_begin(&job, s, job.units), memory_order_relaxed);
+        job.claims[s].end = share_begin(&job, s + 1, job.units);
+    }
+    run(e, shares, &job, e->threads, 1, (double)(x->rows + READ) * (double)w->n * (double)w->k);
 }

@@ -88,10 +88,15 @@ typedef struct {
     int lines, due; /* due: in parts of a line, STRIDES each */
 } fetches;
 
-/* acc += `halves` times 16 outputs of a group over `steps` steps; it and `rows` are constants where this is expanded. acc
- * stays in the first cache: the chains fill the registers. */
-RRL_INLINE void chains(float *acc, const float *x, const uint16_t *w, int64_t steps, fetches *fetch, const int rows,
-                       const int halves) {
+/* What a step of a row adds to its 16 outputs at `acc`, which begin at 0. */
+RRL_INLINE void add_step(float *acc, v16 even, v16 odd, bool begins) {
+    v16_store(acc, v16_add(begins ? v16_zero() : v16_load(acc), v16_add(even, odd)));
+}
+
+/* acc = (begins) or += `halves` times 16 outputs of a group over `steps` steps; it and `rows` are constants where this is
+ * expanded. acc stays in the first cache: the chains fill the registers. */
+RRL_INLINE void chains(float *acc, const float *x, const uint16_t *w, int64_t steps, bool begins, fetches *fetch,
+                       const int rows, const int halves) {
     const char *next = fetch->next;
     const int lines = fetch->lines;
     int due = fetch->due;
@@ -122,13 +127,19 @@ RRL_INLINE void chains(float *acc, const float *x, const uint16_t *w, int64_t st
                 }
             }
         }
+        if (begins && s == 0) {
 #pragma GCC unroll 14
-        for (int r = 0; r < rows; ++r)
+            for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
-            for (int h = 0; h < halves; ++h) {
-                float *to = acc + r * RRL_BF16_BLOCK + h * RRL_LANES;
-                v16_store(to, v16_add(v16_load(to), v16_add(even[r][h], odd[r][h])));
-            }
+                for (int h = 0; h < halves; ++h)
+                    add_step(acc + r * RRL_BF16_BLOCK + h * RRL_LANES, even[r][h], odd[r][h], true);
+        } else {
+#pragma GCC unroll 14
+            for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 2
+                for (int h = 0; h < halves; ++h)
+                    add_step(acc + r * RRL_BF16_BLOCK + h * RRL_LANES, even[r][h], odd[r][h], false);
+        }
     }
     fetch->next = next;
     fetch->due = due;
@@ -140,18 +151,18 @@ static int halves_of(int rows) {
 }
 
 /* The halves of a panel for one group. */
-RRL_INLINE void both_halves(float *acc, const float *x, const uint16_t *w, int64_t steps, fetches *fetch,
+RRL_INLINE void both_halves(float *acc, const float *x, const uint16_t *w, int64_t steps, bool begins, fetches *fetch,
                             const int rows) {
     const int halves = halves_of(rows);
     for (int h = 0; h < 2; h += halves)
-        chains(acc + h * RRL_LANES, x, w + h * RRL_BF16_TILE, steps, fetch, rows, halves);
+        chains(acc + h * RRL_LANES, x, w + h * RRL_BF16_TILE, steps, begins, fetch, rows, halves);
 }
 
-static void group(float *acc, const float *x, int rows, const uint16_t *w, int64_t steps, fetches *fetch) {
+static void group(float *acc, const float *x, int rows, const uint16_t *w, int64_t steps, bool begins, fetches *fetch) {
     switch (rows) {
 #define CASE(m)                                                                                                        \
     case m:                                                                                                            \
-        both_halves(acc, x, w, steps, fetch, m);                                                                       \
+        both_halves(acc, x, w, steps, begins, fetch, m);                                                                       \
         break;
         CASE(1)
         CASE(2)
@@ -185,7 +196,7 @@ static void block_packed(float *acc, const float *x, int64_t rows, const uint16_
         for (int64_t g = 0; g < groups; ++g) {
             const int64_t row = group_row(rows, g), height = group_row(rows, g + 1) - row;
             group(acc + row * RRL_BF16_BLOCK, x + (row * steps + s * height) * RRL_BF16_STEP, (int)height,
-                  w + s * 2 * RRL_BF16_TILE, rrl_min(SLICE, steps - s), &fetch);
+                  w + s * 2 * RRL_BF16_TILE, rrl_min(SLICE, steps - s), s == 0, &fetch);
         }
 }
 
@@ -202,9 +213,9 @@ static void widen(float *to, const uint16_t *w, int64_t steps) {
             }
 }
 
-/* acc += 16 outputs of a group over `steps` widened steps. All rows at even k, then all at odd k: then one vector of weights
- * is enough. */
-RRL_INLINE void chains_wide(float *acc, const float *x, const float *w, int64_t steps, const int rows) {
+/* acc = or += 16 outputs of a group over `steps` widened steps. All rows at even k, then all at odd k: then one vector of
+ * weights is enough. */
+RRL_INLINE void chains_wide(float *acc, const float *x, const float *w, int64_t steps, bool begins, const int rows) {
     for (int64_t s = 0; s < steps; ++s, x += rows * RRL_BF16_STEP, w += WIDE_STEP) {
         v16 sum[2][MAX_ROWS];
 #pragma GCC unroll 3
@@ -218,23 +229,20 @@ RRL_INLINE void chains_wide(float *acc, const float *x, const float *w, int64_t 
                     sum[odd][r] = v16_chain(v16_set1(x[2 * (j * rows + r) + odd]), wj, sum[odd][r]);
             }
 #pragma GCC unroll 3
-        for (int r = 0; r < rows; ++r) {
-            float *to = acc + r * RRL_BF16_BLOCK;
-            v16_store(to, v16_add(v16_load(to), v16_add(sum[0][r], sum[1][r])));
-        }
+        for (int r = 0; r < rows; ++r) add_step(acc + r * RRL_BF16_BLOCK, sum[0][r], sum[1][r], begins && s == 0);
     }
 }
 
-static void group_wide(float *acc, const float *x, int64_t rows, const float *w, int64_t steps) {
+static void group_wide(float *acc, const float *x, int64_t rows, const float *w, int64_t steps, bool begins) {
     for (int h = 0; h < 2; ++h, acc += RRL_LANES, w += RRL_LANES) switch (rows) {
         case 1:
-            chains_wide(acc, x, w, steps, 1);
+            chains_wide(acc, x, w, steps, begins, 1);
             break;
         case 2:
-            chains_wide(acc, x, w, steps, 2);
+            chains_wide(acc, x, w, steps, begins, 2);
             break;
         default:
-            chains_wide(acc, x, w, steps, MAX_ROWS);
+            chains_wide(acc, x, w, steps, begins, MAX_ROWS);
         }
 }
 
@@ -249,7 +257,7 @@ static void block_wide(float *acc, const float *x, int64_t rows, const uint16_t 
             const int64_t row = group_row(rows, g), height = group_row(rows, g + 1) - row;
             for (int64_t i = all * g / groups; i < all * (g + 1) / groups; ++i)
                 __builtin_prefetch(next + i * 64, 0, 2);
-            group_wide(acc + row * RRL_BF16_BLOCK, x + (row * steps + s * height) * RRL_BF16_STEP, height, wide, n);
+            group_wide(acc + row * RRL_BF16_BLOCK, x + (row * steps + s * height) * RRL_BF16_STEP, height, wide, n, s == 0);
         }
         next += all * 64;
     }
@@ -257,7 +265,6 @@ static void block_wide(float *acc, const float *x, int64_t rows, const uint16_t 
 
 static void block(float *acc, const void *x, int64_t rows, const uint16_t *w, int64_t steps, const void *next,
                   int lines) {
-    for (int64_t i = 0; i < rows * RRL_BF16_BLOCK; i += RRL_LANES) v16_store(acc + i, v16_zero());
     if (WIDE && groups_of(rows) >= WIDE_GROUPS)
         block_wide(acc, x, rows, w, steps, next, lines);
     else

@@ -36,7 +36,15 @@ static rrl_status reserve(rrl_bf16_room *r, size_t bytes, const char *what) {
     return RRL_OK;
 }
 
+rrl_status rrl_bf16_open(rrl_bf16_state *s, rrl_pool *pool, int threads) {
+    rrl_bf16_engine *e = &s->engine;
+    e->pool = pool;
+    e->threads = threads;
+    return threads == 1 ? RRL_OK : rrl_alloc_aligned(&e->claims, (size_t)threads, sizeof *e->claims, "units of products");
+}
+
 void rrl_bf16_close(rrl_bf16_state *s) {
+    free(s->engine.claims);
     free(s->rows.data);
     free(s->gradients.data);
     free(s->panels.data);
@@ -79,14 +87,16 @@ static rrl_status rounded(rrl_bf16_rows *out, rrl_device *d, rrl_tensor x) {
     return RRL_OK;
 }
 
-static rrl_status linear(rrl_device *d, rrl_tensor x, const rrl_product *products, int32_t n) {
+static rrl_status linear(rrl_device *d, rrl_tensor x, const rrl_product *products, int32_t n, const rrl_weight *then) {
     rrl_bf16_rows rows;
     for (int32_t i = 0; i < n; ++i) RRL_TRY(check(rrl_product_fits(&products[i], x), "linear's input or output"));
     RRL_TRY(rounded(&rows, d, x));
     for (int32_t i = 0; i < n; ++i) {
         const rrl_product *p = &products[i];
-        const rrl_bf16_weight tiles = tiles_of(p->w);
-        rrl_bf16_gemm(engine_of(d), (rrl_bf16_target){.y = p->y.data, .ld = p->y.cols, .bias = p->bias}, &rows, &tiles);
+        const rrl_weight *after = i + 1 < n ? products[i + 1].w : then;
+        const rrl_bf16_weight tiles = tiles_of(p->w), next = after ? tiles_of(after) : tiles;
+        rrl_bf16_gemm(engine_of(d), (rrl_bf16_target){.y = p->y.data, .ld = p->y.cols, .bias = p->bias}, &rows, &tiles,
+                      after ? &next : NULL);
     }
     return RRL_OK;
 }
@@ -117,7 +127,7 @@ static rrl_status linear_backward(rrl_device *d, rrl_tensor dx, rrl_tensor dy, c
     RRL_TRY(turned_of(&turned, d, w));
     RRL_TRY(rounded(&rows, d, dy));
     const rrl_bf16_target to = {.y = dx.data, .ld = dx.cols, .accumulate = accumulate};
-    rrl_bf16_gemm(engine_of(d), to, &rows, &turned);
+    rrl_bf16_gemm(engine_of(d), to, &rows, &turned, NULL);
     return RRL_OK;
 }
 
@@ -136,7 +146,7 @@ static void head_logits(const rrl_head_product *product, float *logits, int64_t 
     const head *h = (const head *)product;
     const rrl_bf16_rows x = rrl_bf16_rows_part(&h->alone, h->x, row, rows);
     const rrl_bf16_weight w = rrl_bf16_panels(&h->w, v / RRL_BF16_PANEL, (n + RRL_BF16_PANEL - 1) / RRL_BF16_PANEL);
-    rrl_bf16_gemm(&h->alone, (rrl_bf16_target){.y = logits, .ld = ld}, &x, &w);
+    rrl_bf16_gemm(&h->alone, (rrl_bf16_target){.y = logits, .ld = ld}, &x, &w, NULL);
 }
 
 static void head_gradient(const rrl_head_product *product, float *dx, const float *dlogits, int64_t ld, int64_t rows,
@@ -148,7 +158,8 @@ static void head_gradient(const rrl_head_product *product, float *dx, const floa
     for (int64_t p = 0; p < h->w.steps; ++p) {
         const rrl_bf16_weight turned = rrl_bf16_transpose(&h->alone, h->turned, &w, p, 1);
         rrl_bf16_gemm(&h->alone,
-                      (rrl_bf16_target){.y = dx + p * RRL_BF16_PANEL, .ld = hidden, .accumulate = v > 0}, &x, &turned);
+                      (rrl_bf16_target){.y = dx + p * RRL_BF16_PANEL, .ld = hidden, .accumulate = v > 0}, &x, &turned,
+                      NULL);
     }
 }
 
@@ -165,7 +176,7 @@ static int64_t chunks_of(int64_t rows, int64_t chunk) {
 
 static head head_of(const rrl_device *d, const rrl_bf16_rows *x, const rrl_weight *w) {
     return (head){.base = {head_logits, head_gradient},
-                  .alone = {engine_of(d)->kernels, NULL, 1},
+                  .alone = {.kernels = engine_of(d)->kernels, .threads = 1},
                   .x = x,
                   .w = tiles_of(w)};
 }

@@ -23,6 +23,8 @@ typedef struct {
     int oldest; /* of them */
 } rrl_bf16_state;
 
+/** The engine, whose kernels are chosen already, shares its work among the threads of the pool (borrowed). */
+rrl_status rrl_bf16_open(rrl_bf16_state *s, rrl_pool *pool, int threads);
 /** Put the bf16 ops in place of those of the table. */
 void rrl_bf16_install(rrl_device_ops *ops);
 void rrl_bf16_close(rrl_bf16_state *s);

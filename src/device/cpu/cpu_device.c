@@ -82,8 +82,7 @@ rrl_status rrl_cpu_open_dtype(rrl_device **out, rrl_dtype dtype, const char *isa
     cpu->threads = threads;
     cpu->ops = rrl_cpu_ops;
     if (dtype == RRL_BF16) {
-        cpu->bf16.engine.pool = cpu->pool;
-        cpu->bf16.engine.threads = threads;
+        RRL_GOTO(rrl_bf16_open(&cpu->bf16, cpu->pool, threads));
         rrl_bf16_install(&cpu->ops);
     }
     d->ops = &cpu->ops;
@@ -92,6 +91,7 @@ rrl_status rrl_cpu_open_dtype(rrl_device **out, rrl_dtype dtype, const char *isa
     d = NULL;
     cpu = NULL;
 done:
+    if (cpu) rrl_pool_close(&cpu->pool);
     free(cpu);
     free(d);
     return rc;

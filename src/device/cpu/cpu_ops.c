@@ -150,7 +150,8 @@ static void linear(rrl_device *d, const rrl_linear_job *j) {
     run_linear(d, j, units, (double)j->x.rows * (double)j->w->n * (double)j->w->k);
 }
 
-static rrl_status op_linear(rrl_device *d, rrl_tensor x, const rrl_product *products, int32_t n) {
+static rrl_status op_linear(rrl_device *d, rrl_tensor x, const rrl_product *products, int32_t n,
+                            const rrl_weight *then) {
     for (int32_t i = 0; i < n; ++i) {
         const rrl_product *p = &products[i];
         RRL_TRY(check(rrl_product_fits(p, x), "linear's input or output"));

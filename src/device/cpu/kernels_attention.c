@@ -22,7 +22,7 @@ typedef struct {
 /* One block of a kv head's cache. */
 typedef struct {
     const void *tile; /* K [dim, 32], then V [32, dim] */
-    const char *next; /* the tiles that are read after it, to be fetched meanwhile; NULL = near already */
+    const char *next; /* the tiles that are read after it, fetched meanwhile; NULL = near already */
     bool bf16;
     int dim, first; /* position of the block's first key */
 } key_tiles;
@@ -32,16 +32,21 @@ RRL_INLINE v16 numbers_at(const void *tile, int at, const bool bf16) {
     return bf16 ? v16_widen((const uint16_t *)tile + at) : v16_load((const float *)tile + at);
 }
 
-/* s[q][32] = q . k for one tile of keys. A tile is 32 numbers a d, so 2 or 4 cache lines of K and V come with each. */
+/* Line `line` of the tiles that come next. They go to the second cache, which has room for more lines on their way. */
+RRL_INLINE void fetch_line(const key_tiles *t, int line) {
+    enum { LINE = 64 };
+    if (t->next) __builtin_prefetch(t->next + line * LINE, 0, 2);
+}
+
+/* s[q][32] = q . k for one tile of keys; meanwhile the next K comes, a tile's 32 numbers a d being one line or two. */
 RRL_INLINE void scores(float s[SET][RRL_KV_BLOCK], const query_set *set, const key_tiles *t, const int n,
                        const bool bf16) {
-    enum { LINE = 64 };
     v16 acc[SET][2];
 #pragma GCC unroll 8
     for (int i = 0; i < n; ++i) acc[i][0] = acc[i][1] = v16_zero();
     for (int d = 0; d < t->dim; ++d) {
-        for (int line = 0; t->next && line < (bf16 ? 2 : 4); ++line)
-            __builtin_prefetch(t->next + (d * (bf16 ? 2 : 4) + line) * LINE, 0, 3);
+        fetch_line(t, bf16 ? d : 2 * d);
+        if (!bf16) fetch_line(t, 2 * d + 1);
         v16 k0 = numbers_at(t->tile, d * RRL_KV_BLOCK, bf16);
         v16 k1 = numbers_at(t->tile, d * RRL_KV_BLOCK + RRL_LANES, bf16);
 #pragma GCC unroll 8
@@ -111,11 +116,19 @@ static void softmax_step(query_set *set, float a[RRL_LANES], float s[SET][RRL_KV
     }
 }
 
-/* The V tile as f32, which a pool of f32 has already. */
+/* The V tile as f32, which a pool of f32 has already; meanwhile the next V comes. */
 static const float *values(float *room, const key_tiles *t) {
     const int n = t->dim * RRL_KV_BLOCK;
-    if (!t->bf16) return (const float *)t->tile + n;
-    for (int i = 0; i < n; i += RRL_LANES) v16_store(room + i, v16_widen((const uint16_t *)t->tile + n + i));
+    if (!t->bf16) {
+        for (int line = 2 * t->dim; line < 4 * t->dim; ++line) fetch_line(t, line);
+        return (const float *)t->tile + n;
+    }
+    for (int d = 0; d < t->dim; ++d) {
+        const uint16_t *from = (const uint16_t *)t->tile + n + d * RRL_KV_BLOCK;
+        fetch_line(t, t->dim + d);
+        v16_store(room + d * RRL_KV_BLOCK, v16_widen(from));
+        v16_store(room + d * RRL_KV_BLOCK + RRL_LANES, v16_widen(from + RRL_LANES));
+    }
     return room;
 }
 

@@ -41,7 +41,7 @@ rrl_status rrl_cuda_lora_backward(rrl_device *d, float *da, float *db, rrl_tenso
 rrl_status rrl_cuda_lora_pack(rrl_device *d, const rrl_lora *m);
 
 /* products.cu */
-rrl_status rrl_cuda_linear(rrl_device *d, rrl_tensor x, const rrl_product *products, int32_t n);
+rrl_status rrl_cuda_linear(rrl_device *d, rrl_tensor x, const rrl_product *products, int32_t n, const rrl_weight *then);
 rrl_status rrl_cuda_linear_backward(rrl_device *d, rrl_tensor dx, rrl_tensor dy, const rrl_weight *w, bool accumulate);
 
 /* vocab.cu */

@@ -59,7 +59,7 @@ rrl_status rrl_cuda_products(rrl_cuda *c, const rrl_cuda_gemm *p, int n) {
     return RRL_OK;
 }
 
-rrl_status rrl_cuda_linear(rrl_device *d, rrl_tensor x, const rrl_product *products, int32_t n) {
+rrl_status rrl_cuda_linear(rrl_device *d, rrl_tensor x, const rrl_product *products, int32_t n, const rrl_weight *) {
     rrl_cuda_gemm g[RRL_MOST_PRODUCTS];
     RRL_TRY(rrl_cuda_check(n <= RRL_MOST_PRODUCTS, "linear's list of products"));
     for (int32_t i = 0; i < n; i++) {
