@@ -42,7 +42,8 @@ static void warm(bench *b) {
     must(b->d->ops->linear(b->d, b->x, &(rrl_product){b->y, b->w[0], NULL}, 1, NULL));
 }
 static void cold(bench *b) {
-    must(b->d->ops->linear(b->d, b->x, &(rrl_product){b->y, b->w[b->at++ % b->copies], NULL}, 1, NULL));
+    const rrl_weight *now = b->w[b->at++ % b->copies], *then = b->w[b->at % b->copies];
+    must(b->d->ops->linear(b->d, b->x, &(rrl_product){b->y, now, NULL}, 1, then));
 }
 static void backward(bench *b) {
     must(b->d->ops->linear_backward(b->d, b->dx, b->y, b->w[0], false));

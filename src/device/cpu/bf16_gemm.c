@@ -10,7 +10,7 @@ static const double ALONE = 1e6;
 /* Reading a weight from memory takes the time of about as many multiply-adds. */
 enum { READ = 12 };
 /* Rows of a chunk stay in the second cache while its panels pass. */
-enum { CHUNK_BLOCKS = 8, CHUNK_BYTES = 1 << 20, FAR_BYTES = 1 << 21, LINES = 32 };
+enum { CHUNK_BLOCKS = 8, CHUNK_BYTES = 1 << 20, FAR_BYTES = 1 << 21, LINES = 32, OWN_BLOCKS = 2 };
 
 static int64_t block_bytes(const rrl_bf16_engine *e, int64_t steps) {
     return steps * RRL_BF16_BLOCK * RRL_BF16_STEP * e->kernels->width;
@@ -183,14 +183,22 @@ static void shares(const void *job, int64_t begin, int64_t end) {
         }
 }
 
+/* Blocks of a chunk. Where there are rows enough a thread has chunks of its own, which are the rows it has in the ops
+ * around a product: then they do not move between caches. */
+static int64_t chunk_of(const rrl_bf16_engine *e, const rrl_bf16_rows *x, const rrl_bf16_weight *w) {
+    int64_t most = rrl_min(CHUNK_BLOCKS, CHUNK_BYTES / block_bytes(e, w->steps));
+    if (x->blocks >= OWN_BLOCKS * e->threads) most = rrl_min(most, (x->blocks + e->threads - 1) / e->threads);
+    if (most <= 1) return 1;
+    const int64_t chunks = (x->blocks + most - 1) / most;
+    return (x->blocks + chunks - 1) / chunks;
+}
+
 void rrl_bf16_gemm(const rrl_bf16_engine *e, rrl_bf16_target y, const rrl_bf16_rows *x, const rrl_bf16_weight *w,
                    const rrl_bf16_weight *then) {
     rrl_bf16_claims alone;
-    const int64_t most = rrl_min(CHUNK_BLOCKS, CHUNK_BYTES / block_bytes(e, w->steps));
-    const int64_t chunks = most > 1 ? (x->blocks + most - 1) / most : x->blocks;
     y.past_caches = x->rows * w->n * (int64_t)sizeof(float) > FAR_BYTES && y.ld % 16 == 0 && ((uintptr_t)y.y & 63) == 0;
     gemm_job job = {.e = e, .y = y, .x = x, .w = w, .then = then, .claims = e->threads > 1 ? e->claims : &alone};
-    job.chunk = (x->blocks + chunks - 1) / chunks;
+    job.chunk = chunk_of(e, x, w);
     job.units = (x->blocks + job.chunk - 1) / job.chunk * w->panels;
     for (int64_t s = 0; s < e->threads; ++s) {
         atomic_store_explicit(&job.claims[s].next, share_begin(&job, s, job.units), memory_order_relaxed);
