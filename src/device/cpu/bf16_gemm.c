@@ -139,6 +139,12 @@ static const char *read_next(const gemm_job *j, int64_t s, int64_t next) {
     return j->then ? panel_of(j->then, share_begin(j, s, j->then->panels)) : NULL;
 }
 
+/* Where results go comes nearer while they are computed: storing them would wait. */
+static void fetch_results(const rrl_bf16_target *y, int64_t rows, int64_t cols) {
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < cols; c += 16) __builtin_prefetch(y->y + r * y->ld + c, 1, 3);
+}
+
 /* All rows of a chunk against one panel; meanwhile what is at `next` comes nearer, a part with every block. */
 static void unit(const gemm_job *j, int64_t at, const char *next) {
     const rrl_bf16_kernels *kernels = j->e->kernels;
@@ -155,6 +161,7 @@ static void unit(const gemm_job *j, int64_t at, const char *next) {
         y.y += row * y.ld + panel * RRL_BF16_PANEL;
         if (y.bias) y.bias += panel * RRL_BF16_PANEL;
         y.past_caches = y.past_caches && cols == RRL_BF16_PANEL;
+        if (!y.past_caches) fetch_results(&y, rows, cols);
         kernels->block(acc, j->x->t + (first + i) * block_bytes(j->e, steps), rows, w, steps, next,
                        next && i * lines < LINES ? lines : 0);
         kernels->put(&y, acc, rows, cols);
