@@ -235,6 +235,20 @@ static void outer_product(float *acc, int64_t ld_acc, const outer_rows *rows, in
     if (k < columns) outer_ranks(acc + k, ld_acc, rows, k, (int)(columns - k), rank, 1);
 }
 
+/* What an outer product reads a tile after row `row` of columns [c, c + RRL_COLUMN_BLOCK) comes nearer: of the same columns
+ * or, behind the last row, of the first rows of the next unit's, if it has one. */
+static void fetch_ahead(rrl_tensor t, int64_t row, int64_t c, bool next_unit) {
+    row += TILE_ROWS;
+    if (row >= t.rows) {
+        if (!next_unit) return;
+        row -= t.rows;
+        c += RRL_COLUMN_BLOCK;
+    }
+    if (row >= t.rows) return;
+    const float *from = t.data + row * t.cols + c;
+    for (int i = 0; i < RRL_COLUMN_BLOCK; i += RRL_LANES) __builtin_prefetch(from + i, 0, 3);
+}
+
 /* The next trained rows from *at on; returns how many. */
 static int next_rows(int64_t row[TILE_ROWS], const rrl_batch *b, int64_t *at, int64_t last) {
     int n = 0;
@@ -255,6 +269,7 @@ void RRL_KERNEL(lora_backward_a)(const rrl_lora_backward_job *j, int64_t begin, 
                 const float *x = j->x.data + row[i] * j->x.cols;
                 rows.left[i] = j->du.data + row[i] * j->du.cols;
                 rows.right[i] = rrl_dropout_on(j->args) ? tile[i] : x + k;
+                fetch_ahead(j->x, row[i], k, unit + 1 < end);
                 if (rrl_dropout_on(j->args)) dropped(tile[i], x, j->args, j->b, row[i], k, columns);
             }
             outer_product(j->da + k, m->k, &rows, columns, m->r);
@@ -276,6 +291,7 @@ void RRL_KERNEL(lora_backward_b)(const rrl_lora_backward_job *j, int64_t begin, 
             for (int i = 0; i < rows.n; ++i) {
                 rows.left[i] = j->us.data + row[i] * j->us.cols;
                 rows.right[i] = j->dy.data + row[i] * j->dy.cols + first;
+                fetch_ahead(j->dy, row[i], first, unit + 1 < end);
             }
             outer_product(acc[0], RRL_COLUMN_BLOCK, &rows, columns, m->r);
         }
