@@ -25,6 +25,7 @@ enum { SLICE = 4 };
  * once for all groups of a block, if there are WIDE_GROUPS. */
 enum { WIDE = MAX_ROWS <= 3, WIDE_GROUPS = 3, WIDE_STEP = 2 * RRL_BF16_TILE };
 /* Pairs of k between two looks at what is to be fetched; divides the 16 of a step. */
+enum { STEPS_AHEAD = 4 };
 enum { STRIDE = 2, STRIDES = RRL_BF16_STEP / 2 / STRIDE };
 
 /* A store to an aligned place that is not to be kept in the caches, where there is one. */
@@ -61,9 +62,11 @@ static int64_t group_row(int64_t rows, int64_t g) {
     return rows * g / groups_of(rows);
 }
 
-/* 32 numbers of a row, rounded, its pairs `stride` numbers apart; `left` of them are there, the others 0. */
+/* 32 numbers of a row, rounded, its pairs `stride` numbers apart; `left` of them are there, the others 0. Those that come
+ * STEPS_AHEAD later are fetched. */
 static void round_step(float *to, int64_t stride, const float *x, int64_t left) {
     float pairs[RRL_BF16_STEP];
+    for (int c = 0; c < RRL_BF16_STEP; c += RRL_LANES) __builtin_prefetch(x + STEPS_AHEAD * RRL_BF16_STEP + c, 0, 3);
     for (int c = 0; c < RRL_BF16_STEP; c += RRL_LANES) {
         const int there = v16_left(c, left);
         v16_store(pairs + c, there > 0 ? v16_rounded(v16_load_left(x + c, there)) : v16_zero());
