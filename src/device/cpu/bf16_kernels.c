@@ -24,8 +24,9 @@ enum { SLICE = 4 };
 /* Where groups are so low that unpacking the weights takes a quarter of the instructions, the steps of a slice are unpacked
  * once for all groups of a block, if there are WIDE_GROUPS. */
 enum { WIDE = MAX_ROWS <= 3, WIDE_GROUPS = 3, WIDE_STEP = 2 * RRL_BF16_TILE };
-/* Pairs of k between two looks at what is to be fetched; divides the 16 of a step. */
+/* Numbers are fetched so many steps before they are rounded. */
 enum { STEPS_AHEAD = 4 };
+/* Pairs of k between two looks at what is to be fetched; divides the 16 of a step. */
 enum { STRIDE = 2, STRIDES = RRL_BF16_STEP / 2 / STRIDE };
 
 /* A store to an aligned place that is not to be kept in the caches, where there is one. */
