@@ -9,7 +9,7 @@
 static const double ALONE = 1e6;
 /* Reading a weight from memory takes the time of about as many multiply-adds. */
 enum { READ = 12 };
-/* Rows of a chunk stay in the second cache while its panels pass. */
+/* Rows of a chunk stay in the second cache while its panels pass; OWN_BLOCKS a thread make chunks of its own. */
 enum { CHUNK_BLOCKS = 8, CHUNK_BYTES = 1 << 20, FAR_BYTES = 1 << 21, LINES = 32, OWN_BLOCKS = 2 };
 
 static int64_t block_bytes(const rrl_bf16_engine *e, int64_t steps) {
@@ -132,14 +132,14 @@ static int64_t share_begin(const gemm_job *j, int64_t s, int64_t units) {
     return units * s / j->e->threads;
 }
 
-/* What share s reads once unit `at` is done: panel at the next unit's or, behind the last one, the first of its own of the
- * next weight; NULL = nothing that is known. */
+/* What share s reads after the unit at hand: the panel of unit `next` or, where there is none left, its first panel of the
+ * weight that is multiplied then; NULL = not known. */
 static const char *read_next(const gemm_job *j, int64_t s, int64_t next) {
     if (next < j->units) return panel_of(j->w, next % j->w->panels);
     return j->then ? panel_of(j->then, share_begin(j, s, j->then->panels)) : NULL;
 }
 
-/* Where results go comes nearer while they are computed: storing them would wait. */
+/* Where results go comes nearer while they are computed, or storing them would wait for it. */
 static void fetch_results(const rrl_bf16_target *y, int64_t rows, int64_t cols) {
     for (int64_t r = 0; r < rows; ++r)
         for (int64_t c = 0; c < cols; c += 16) __builtin_prefetch(y->y + r * y->ld + c, 1, 3);

@@ -166,7 +166,7 @@ static void group(float *acc, const float *x, int rows, const uint16_t *w, int64
     switch (rows) {
 #define CASE(m)                                                                                                        \
     case m:                                                                                                            \
-        both_halves(acc, x, w, steps, begins, fetch, m);                                                                       \
+        both_halves(acc, x, w, steps, begins, fetch, m);                                                               \
         break;
         CASE(1)
         CASE(2)
