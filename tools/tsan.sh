@@ -12,7 +12,7 @@ mkdir -p "$build"
 echo 'int main(void) { return 0; }' >"$build/probe.c"
 cc -fsanitize=thread "$build/probe.c" -o "$build/probe" 2>/dev/null && "$build/probe" || { echo "no ThreadSanitizer"; exit 77; }
 
-tests="test_pool test_writer test_base_log test_device test_slot test_rollout"
+tests="test_pool test_writer test_base_log test_device test_bf16 test_slot test_rollout"
 cmake -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS="-O1 -g -fsanitize=thread" >"$build/configure.log"
 # shellcheck disable=SC2086
 make -C "$build" -j"$(nproc)" $tests rrl >"$build/make.log" 2>&1 || { tail -30 "$build/make.log"; exit 1; }
