@@ -169,7 +169,8 @@ static void unit(const gemm_job *j, int64_t at, const char *next) {
     }
 }
 
-/* Share s takes its own units in ascending order, then those that others have not begun; `units` = none is left. */
+/* Share s takes its own units in ascending order, then those that others have not begun; `units` = none is left. As the
+ * pool shares pieces, but one ahead: a unit has to know what its thread reads next. */
 static int64_t claim(const gemm_job *j, int64_t s) {
     for (int64_t i = 0; i < j->e->threads; ++i) {
         rrl_bf16_claims *c = &j->claims[(s + i) % j->e->threads];

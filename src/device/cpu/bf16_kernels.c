@@ -92,9 +92,9 @@ typedef struct {
     int lines, due; /* due: in parts of a line, STRIDES each */
 } fetches;
 
-/* What a step of a row adds to its 16 outputs at `acc`, which begin at 0. */
-RRL_INLINE void add_step(float *acc, v16 even, v16 odd, bool begins) {
-    v16_store(acc, v16_add(begins ? v16_zero() : v16_load(acc), v16_add(even, odd)));
+/* What a step adds to 16 outputs of a row; the first step adds it to 0. */
+RRL_INLINE void add_step(float *acc, v16 even, v16 odd, bool first) {
+    v16_store(acc, v16_add(first ? v16_zero() : v16_load(acc), v16_add(even, odd)));
 }
 
 /* acc = (begins) or += `halves` times 16 outputs of a group over `steps` steps; it and `rows` are constants where this is
@@ -131,19 +131,12 @@ RRL_INLINE void chains(float *acc, const float *x, const uint16_t *w, int64_t st
                 }
             }
         }
-        if (begins && s == 0) {
+        const bool first = begins && s == 0;
 #pragma GCC unroll 14
-            for (int r = 0; r < rows; ++r)
+        for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
-                for (int h = 0; h < halves; ++h)
-                    add_step(acc + r * RRL_BF16_BLOCK + h * RRL_LANES, even[r][h], odd[r][h], true);
-        } else {
-#pragma GCC unroll 14
-            for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 2
-                for (int h = 0; h < halves; ++h)
-                    add_step(acc + r * RRL_BF16_BLOCK + h * RRL_LANES, even[r][h], odd[r][h], false);
-        }
+            for (int h = 0; h < halves; ++h)
+                add_step(acc + r * RRL_BF16_BLOCK + h * RRL_LANES, even[r][h], odd[r][h], first);
     }
     fetch->next = next;
     fetch->due = due;
@@ -261,7 +254,8 @@ static void block_wide(float *acc, const float *x, int64_t rows, const uint16_t 
             const int64_t row = group_row(rows, g), height = group_row(rows, g + 1) - row;
             for (int64_t i = all * g / groups; i < all * (g + 1) / groups; ++i)
                 __builtin_prefetch(next + i * 64, 0, 2);
-            group_wide(acc + row * RRL_BF16_BLOCK, x + (row * steps + s * height) * RRL_BF16_STEP, height, wide, n, s == 0);
+            group_wide(acc + row * RRL_BF16_BLOCK, x + (row * steps + s * height) * RRL_BF16_STEP, height, wide, n,
+                       s == 0);
         }
         next += all * 64;
     }
